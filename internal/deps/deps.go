@@ -1,0 +1,31 @@
+// Package deps is temporary: it pins modules until the packages that use them exist.
+package deps
+
+import (
+	_ "github.com/apache/arrow-go/v18/arrow"
+	_ "github.com/apache/arrow-go/v18/parquet/pqarrow"
+	_ "github.com/apache/iceberg-go"
+	_ "github.com/apache/iceberg-go/catalog/sql"
+	_ "github.com/apache/iceberg-go/table"
+	_ "github.com/gofrs/flock"
+	_ "github.com/google/uuid"
+	_ "github.com/klauspost/compress/zstd"
+	_ "github.com/nats-io/nats-server/v2/server"
+	_ "github.com/nats-io/nats.go/jetstream"
+	_ "github.com/oklog/ulid/v2"
+	_ "github.com/redpanda-data/benthos/v4/public/service"
+	_ "github.com/stretchr/testify/require"
+	_ "github.com/twmb/franz-go/pkg/kgo"
+	_ "github.com/twmb/franz-go/pkg/kmsg"
+	_ "github.com/uptrace/bun/dialect/sqlitedialect"
+	_ "github.com/urfave/cli/v2"
+	_ "github.com/valyala/fastjson"
+	_ "go.uber.org/goleak"
+	_ "gocloud.dev/blob"
+	_ "gocloud.dev/blob/memblob"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sys/unix"
+	_ "google.golang.org/protobuf/proto"
+	_ "modernc.org/sqlite"
+	_ "pgregory.net/rapid"
+)
