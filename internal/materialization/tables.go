@@ -32,7 +32,11 @@ type Table struct {
 	UUID     string
 	Location string
 	Schema   *iceberg.Schema
-	SpecID   int
+	// LastColumnID is the highest field id that any schema of the table ever
+	// assigned. New fields take ids above it, so an id is never used again
+	// after its column was dropped.
+	LastColumnID int
+	SpecID       int
 	// Head is the snapshot that the main branch points to, 0 when there is none.
 	Head int64
 	// Properties are the table's properties; the engine's start with
