@@ -33,8 +33,20 @@ type Partition int32
 // Shard is the index of a commit shard within its cluster, from 0.
 type Shard uint16
 
-// String renders the shard as it stands in object keys and bucket names: s00.
-func (s Shard) String() string { return fmt.Sprintf("s%02d", uint16(s)) }
+// MaxShards is the most shards that a cluster may be created with.
+const MaxShards = 64
+
+// MetaShard is the log of what belongs to no stream: cluster settings.
+const MetaShard Shard = 0xFFFF
+
+// String renders the shard as it stands in object keys and bucket names: s00,
+// or meta.
+func (s Shard) String() string {
+	if s == MetaShard {
+		return "meta"
+	}
+	return fmt.Sprintf("s%02d", uint16(s))
+}
 
 // ParseShard reads what Shard.String writes.
 func ParseShard(text string) (Shard, error) {

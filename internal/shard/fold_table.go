@@ -1,0 +1,113 @@
+package shard
+
+import (
+	"math"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
+)
+
+func (s *State) foldPrepared(p *commitpb.Prepared, out *Outcome) error {
+	ok, err := s.take(p.GetWriter(), p.GetSeq(), out)
+	if !ok || err != nil {
+		return err
+	}
+	if len(p.GetRanges()) == 0 {
+		out.Rejected = Malformed
+		return nil
+	}
+	out.Logs = make([]LogOutcome, len(p.GetRanges()))
+	for i, r := range p.GetRanges() {
+		id := base.LogID{Stream: base.StreamID(r.GetStream()), Partition: base.Partition(min(r.GetPartition(), math.MaxInt32))} //nolint:gosec // bounded
+		out.Logs[i] = LogOutcome{Log: id, Base: base.Offset(r.GetStart())}                                                      //nolint:gosec // checked in prepareRange
+		out.Logs[i].Rejected = s.prepareRange(id, r, out.Time)
+	}
+	return nil
+}
+
+// prepareRange binds a range to its table files. The first Prepared of a range
+// wins: a later decode of it was for nothing.
+func (s *State) prepareRange(id base.LogID, r *commitpb.PreparedRange, now base.Millis) Reason {
+	st, ok := s.streams[id.Stream]
+	if !ok {
+		return NoStream
+	}
+	l, ok := s.Log(id)
+	switch {
+	case !ok:
+		return NoPartition
+	case r.GetTableUuid() == "", r.GetStart() >= r.GetEnd(), r.GetEnd() > math.MaxInt64:
+		return Malformed
+	case len(r.GetDeadLetter()) > 0 && r.GetDeadLetterUuid() == "":
+		return Malformed
+	case st.Table.UUID != "" && st.Table.UUID != r.GetTableUuid():
+		return TableChanged
+	case st.Table.DeadLetterUUID != "" && r.GetDeadLetterUuid() != "" && st.Table.DeadLetterUUID != r.GetDeadLetterUuid():
+		return TableChanged
+	case base.Offset(r.GetStart()) != l.table.prepared: //nolint:gosec // checked
+		return NotAtMark
+	case base.Offset(r.GetEnd()) > l.head: //nolint:gosec // checked
+		return BeyondHead
+	}
+	st.Table.UUID = r.GetTableUuid()
+	if r.GetDeadLetterUuid() != "" {
+		st.Table.DeadLetterUUID = r.GetDeadLetterUuid()
+	}
+	l.table.prepared = base.Offset(r.GetEnd()) //nolint:gosec // checked
+	l.table.pending = append(l.table.pending, r)
+	l.table.pendingSince = append(l.table.pendingSince, now)
+	return Accepted
+}
+
+func (s *State) foldMaterialized(p *commitpb.Materialized, out *Outcome) {
+	out.Stream = base.StreamID(p.GetStream())
+	st, ok := s.streams[out.Stream]
+	switch {
+	case !ok:
+		out.Rejected = NoStream
+		return
+	case len(p.GetPartition()) != len(p.GetEnd()), len(p.GetEnd()) == 0:
+		out.Rejected = Malformed
+		return
+	case st.Table.UUID == "" || st.Table.UUID != p.GetTableUuid():
+		out.Rejected = TableChanged
+		return
+	}
+	out.Logs = make([]LogOutcome, len(p.GetEnd()))
+	moved := false
+	for i, end := range p.GetEnd() {
+		id := base.LogID{Stream: st.ID, Partition: base.Partition(min(p.GetPartition()[i], math.MaxInt32))} //nolint:gosec // bounded
+		out.Logs[i] = LogOutcome{Log: id, Base: base.Offset(min(end, math.MaxInt64))}                       //nolint:gosec // bounded
+		out.Logs[i].Rejected = s.materialize(id, out.Logs[i].Base)
+		moved = moved || out.Logs[i].Rejected == Accepted
+	}
+	if moved {
+		st.Table.Snapshot, st.Table.CommitID = p.GetSnapshot(), p.GetCommitId()
+	}
+}
+
+// materialize moves the mark forward over whole prepared ranges. The mark never
+// moves back: an older committer's record is AlreadyPublished.
+func (s *State) materialize(id base.LogID, end base.Offset) Reason {
+	l, ok := s.Log(id)
+	switch {
+	case !ok:
+		return NoPartition
+	case end <= l.table.materialized:
+		return AlreadyPublished
+	case end > l.table.prepared:
+		return NotPrepared
+	}
+	t := &l.table
+	n := 0
+	for n < len(t.pending) && base.Offset(t.pending[n].GetEnd()) <= end { //nolint:gosec // checked when prepared
+		n++
+	}
+	if n == 0 || base.Offset(t.pending[n-1].GetEnd()) != end { //nolint:gosec // checked when prepared
+		return NotPrepared
+	}
+	t.materialized = end
+	t.pending = append(t.pending[:0:0], t.pending[n:]...)
+	t.pendingSince = append(t.pendingSince[:0:0], t.pendingSince[n:]...)
+	return Accepted
+}

@@ -1,0 +1,164 @@
+package shard
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
+)
+
+// Storage tells in which kind of object an index entry's records are.
+type Storage uint8
+
+// The kinds of storage.
+const (
+	Raw Storage = iota + 1
+	Compacted
+)
+
+// Entry is one range of a log's index, with the object that holds it.
+type Entry struct {
+	Log base.LogID
+	// Range is what the object holds of the log. The log may have been trimmed
+	// into it.
+	Range   base.OffsetRange
+	Storage Storage
+	// Key is the object's key, Size its bytes.
+	Key  string
+	Size int64
+	// Pos and Len locate the batches inside a raw object.
+	Pos, Len int64
+	// Revision is the commit that put the entry into the index.
+	Revision base.Revision
+	// AppendTime is that commit's time; for a compacted entry it is the time of
+	// the newest append inside.
+	AppendTime base.Millis
+}
+
+// indexEntry is an Entry without pointers, so that the collector never scans an
+// index: a log holds its entries in order of their offsets.
+type indexEntry struct {
+	base    base.Offset
+	records uint32
+	object  objectRef
+	pos     uint32
+	len     uint32
+}
+
+func (e indexEntry) end() base.Offset { return e.base + base.Offset(e.records) }
+
+// Log is the index and the marks of one log.
+type Log struct {
+	id      base.LogID
+	start   base.Offset
+	head    base.Offset
+	bytes   int64
+	entries []indexEntry
+	table   tableProgress
+}
+
+// tableProgress is how far a log's table is.
+type tableProgress struct {
+	prepared     base.Offset
+	materialized base.Offset
+	// pending are the prepared ranges beyond materialized, in order.
+	pending []*commitpb.PreparedRange
+	// pendingSince are the commit times of pending.
+	pendingSince []base.Millis
+}
+
+// ID returns the log's identity.
+func (l *Log) ID() base.LogID { return l.id }
+
+// Start returns the first live offset.
+func (l *Log) Start() base.Offset { return l.start }
+
+// Head returns the offset that the next record will get.
+func (l *Log) Head() base.Offset { return l.head }
+
+// Bytes returns how many bytes were appended to the log, as stored.
+func (l *Log) Bytes() int64 { return l.bytes }
+
+// Prepared returns the offset below which every record was decoded for the table.
+func (l *Log) Prepared() base.Offset { return l.table.prepared }
+
+// Materialized returns the offset below which the table holds every record.
+func (l *Log) Materialized() base.Offset { return l.table.materialized }
+
+// PendingRange is a prepared range that the table does not hold yet.
+type PendingRange struct {
+	*commitpb.PreparedRange
+	// Since is the append time of the Prepared record.
+	Since base.Millis
+}
+
+// Pending returns the prepared ranges beyond Materialized, in order. Their
+// contents are shared and must not be changed.
+func (l *Log) Pending() []PendingRange {
+	pending := make([]PendingRange, len(l.table.pending))
+	for i, p := range l.table.pending {
+		pending[i] = PendingRange{PreparedRange: p, Since: l.table.pendingSince[i]}
+	}
+	return pending
+}
+
+// Len returns the number of index entries.
+func (l *Log) Len() int { return len(l.entries) }
+
+// search returns the position of the entry that covers o, or of the first one
+// beyond it.
+func (l *Log) search(o base.Offset) int {
+	return sort.Search(len(l.entries), func(i int) bool { return l.entries[i].end() > o })
+}
+
+// Find returns the entry that covers an offset.
+func (s *State) Find(l *Log, o base.Offset) (Entry, bool) {
+	i := l.search(o)
+	if o < l.start || i == len(l.entries) || l.entries[i].base > o {
+		return Entry{}, false
+	}
+	return s.entry(l, i), true
+}
+
+// Entries returns at most limit entries from the one that covers o, or the first
+// beyond it, on.
+func (s *State) Entries(l *Log, o base.Offset, limit int) []Entry {
+	first := l.search(max(o, l.start))
+	last := min(len(l.entries), first+limit)
+	entries := make([]Entry, 0, max(0, last-first))
+	for i := first; i < last; i++ {
+		entries = append(entries, s.entry(l, i))
+	}
+	return entries
+}
+
+// FindTime returns the first entry whose append time is at or after t.
+func (s *State) FindTime(l *Log, t base.Millis) (Entry, bool) {
+	i := sort.Search(len(l.entries), func(i int) bool { return s.objects.get(l.entries[i].object).appendTime >= t })
+	if i == len(l.entries) {
+		return Entry{}, false
+	}
+	return s.entry(l, i), true
+}
+
+// FirstRaw returns the first entry that is still raw.
+func (s *State) FirstRaw(l *Log) (Entry, bool) {
+	i := slices.IndexFunc(l.entries, func(e indexEntry) bool { return s.objects.get(e.object).storage == Raw })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return s.entry(l, i), true
+}
+
+func (s *State) entry(l *Log, i int) Entry {
+	e := l.entries[i]
+	o := s.objects.get(e.object)
+	r := base.OffsetRange{Start: e.base, End: e.end()}
+	return Entry{
+		Log: l.id, Range: r, Storage: o.storage,
+		Key: o.key(s.shard, l.id, r), Size: o.size,
+		Pos: int64(e.pos), Len: int64(e.len),
+		Revision: o.revision, AppendTime: o.appendTime,
+	}
+}

@@ -1,0 +1,159 @@
+package shard
+
+import (
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
+)
+
+// Limits of the fold. They are part of its rules: changing one is a new fold
+// version.
+const (
+	// MaxPartitions is the most partitions that a stream may have.
+	MaxPartitions = 4096
+	// MaxOpenWriters is the most writers that may be open in a shard.
+	MaxOpenWriters = 10_000
+)
+
+// State is one shard folded up to a revision. It is not safe for concurrent
+// use; Follower guards it.
+type State struct {
+	cluster     base.ClusterID
+	shard       base.Shard
+	created     bool
+	shards      int
+	foldVersion uint32
+
+	revision base.Revision
+	time     base.Millis
+	hash     base.Hash
+	// foreign counts records that were no-ops because they are not ours.
+	foreign int64
+
+	streams map[base.StreamID]*Stream
+	names   map[base.StreamName]base.StreamID
+	writers map[base.WriterID]*Writer
+	tokens  map[string]base.WriterID
+	objects objectTable
+	// dead holds the objects that no live entry references, until Reclaimed.
+	dead map[string]Dead
+}
+
+// Writer is an open writer.
+type Writer struct {
+	ID base.WriterID
+	// Instance names the lease of the process that opened it.
+	Instance string
+	// Next is the seq that the writer must publish next.
+	Next base.Seq
+
+	token string
+}
+
+// Dead is an object that nothing live references.
+type Dead struct {
+	Key string
+	// Since is the revision that took its last reference away.
+	Since base.Revision
+	Size  int64
+}
+
+// Stream is a live stream: one log per partition and the table they fill.
+type Stream struct {
+	ID   base.StreamID
+	Name base.StreamName
+	// Version counts the changes of the stream's configuration, from 1.
+	Version uint64
+	Policy  *commitpb.TablePolicy
+	Table   TableBinding
+	Logs    []*Log
+}
+
+// TableBinding is the table that a stream's prepared ranges were written for.
+type TableBinding struct {
+	// UUID is empty until the first Prepared is accepted.
+	UUID string
+	// DeadLetterUUID is empty until a record was dead-lettered.
+	DeadLetterUUID string
+	// Snapshot and CommitID are those of the newest Materialized.
+	Snapshot int64
+	CommitID string
+}
+
+// NewState returns the state of a shard before its first record.
+func NewState(cluster base.ClusterID, shard base.Shard) *State {
+	return &State{
+		cluster: cluster,
+		shard:   shard,
+		streams: make(map[base.StreamID]*Stream),
+		names:   make(map[base.StreamName]base.StreamID),
+		writers: make(map[base.WriterID]*Writer),
+		tokens:  make(map[string]base.WriterID),
+		dead:    make(map[string]Dead),
+	}
+}
+
+// Cluster returns the id of the cluster whose records the state folds.
+func (s *State) Cluster() base.ClusterID { return s.cluster }
+
+// Shard returns which shard the state is of.
+func (s *State) Shard() base.Shard { return s.shard }
+
+// Created reports whether the log holds a ClusterCreate record.
+func (s *State) Created() bool { return s.created }
+
+// Shards returns the shard count that the cluster was created with.
+func (s *State) Shards() int { return s.shards }
+
+// FoldVersion returns the version whose kinds may be written.
+func (s *State) FoldVersion() uint32 { return s.foldVersion }
+
+// Revision returns the newest folded revision.
+func (s *State) Revision() base.Revision { return s.revision }
+
+// Time returns the append time of the newest folded record.
+func (s *State) Time() base.Millis { return s.time }
+
+// ChainHash returns the hash over the whole history.
+func (s *State) ChainHash() base.Hash { return s.hash }
+
+// Foreign returns how many records were no-ops because they are not ours.
+func (s *State) Foreign() int64 { return s.foreign }
+
+// Stream returns a live stream by its id.
+func (s *State) Stream(id base.StreamID) (*Stream, bool) {
+	st, ok := s.streams[id]
+	return st, ok
+}
+
+// StreamByName returns a live stream by its name.
+func (s *State) StreamByName(name base.StreamName) (*Stream, bool) {
+	id, ok := s.names[name]
+	if !ok {
+		return nil, false
+	}
+	return s.Stream(id)
+}
+
+// Streams returns the live streams, by id.
+func (s *State) Streams() []*Stream { return sortedValues(s.streams) }
+
+// Writer returns an open writer.
+func (s *State) Writer(id base.WriterID) (*Writer, bool) {
+	w, ok := s.writers[id]
+	return w, ok
+}
+
+// Writers returns the open writers, by id.
+func (s *State) Writers() []*Writer { return sortedValues(s.writers) }
+
+// Dead returns the objects that nothing live references, by key.
+func (s *State) Dead() []Dead { return sortedValues(s.dead) }
+
+// Log returns a log of a live stream.
+func (s *State) Log(id base.LogID) (*Log, bool) {
+	st, ok := s.streams[id.Stream]
+	if !ok || id.Partition < 0 || int(id.Partition) >= len(st.Logs) {
+		return nil, false
+	}
+	return st.Logs[id.Partition], true
+}
