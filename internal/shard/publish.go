@@ -1,0 +1,86 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
+)
+
+// republishAfter is how long Publish waits for the outcome of a record whose
+// reply was lost before it puts the record again.
+const republishAfter = 2 * time.Second
+
+// Put appends one record to the shard's log and returns its revision. It tells
+// the view to expect it. Errors are those of coord.CommitLog.
+func (v *View) Put(ctx context.Context, request commitrecord.RequestID, payload commitrecord.Payload) (base.Revision, error) {
+	data, err := commitrecord.Encode(v.Envelope(request), payload)
+	if err != nil {
+		return 0, err
+	}
+	revision, err := v.opts.Log.Put(ctx, data)
+	if err != nil {
+		return 0, err
+	}
+	v.Expect(revision)
+	return revision, nil
+}
+
+// Publish appends one record and returns its outcome once this view has applied
+// it. A record whose reply was lost is put again until an outcome shows: every
+// kind is such that a second copy changes nothing. base.ErrUnavailable means that
+// it was not appended; base.ErrUnknown, when ctx ends, that it may yet be.
+func (v *View) Publish(ctx context.Context, payload commitrecord.Payload) (Outcome, error) {
+	var request commitrecord.RequestID
+	if _, err := io.ReadFull(v.opts.Entropy, request[:]); err != nil {
+		return Outcome{}, fmt.Errorf("drawing request id: %w", err)
+	}
+	result := make(chan Outcome, 1)
+	v.OnRequest(request, func(out Outcome) { result <- out })
+	defer v.OnRequest(request, nil)
+	unknown := false
+	for {
+		_, err := v.Put(ctx, request, payload)
+		switch {
+		case err == nil, errors.Is(err, base.ErrUnknown):
+			unknown = true
+		case !unknown:
+			return Outcome{}, fmt.Errorf("publishing to %s: %w", v.opts.Shard, err)
+		}
+		out, ok, err := v.awaitOutcome(ctx, result)
+		switch {
+		case ok:
+			return out, nil
+		case err != nil:
+			return Outcome{}, fmt.Errorf("publishing to %s: %w", v.opts.Shard, base.WithClass(base.ErrUnknown, err))
+		}
+	}
+}
+
+func (v *View) awaitOutcome(ctx context.Context, result <-chan Outcome) (Outcome, bool, error) {
+	again := v.opts.Clock.After(republishAfter)
+	for {
+		changed, stopped := v.Changed(), v.Err()
+		select {
+		case out := <-result:
+			return out, true, nil
+		default:
+		}
+		if stopped != nil {
+			return Outcome{}, false, stopped
+		}
+		select {
+		case out := <-result:
+			return out, true, nil
+		case <-changed:
+		case <-again:
+			return Outcome{}, false, nil
+		case <-ctx.Done():
+			return Outcome{}, false, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/coord"
+)
+
+const (
+	// tick is how often a view looks whether it is being left in silence.
+	tick = time.Second
+	// boundsEvery is every how many ticks an idle view asks the leader for the
+	// log's last revision. Servers have been seen silent for a minute after a
+	// restart while records were accepted.
+	boundsEvery = 3
+	// retryDelay is how long a view waits before it watches again.
+	retryDelay = 100 * time.Millisecond
+	// callTimeout bounds one question to the coordination store.
+	callTimeout = 5 * time.Second
+)
+
+// ViewOptions are what a view needs. All fields are required.
+type ViewOptions struct {
+	Cluster base.ClusterID
+	Shard   base.Shard
+	Log     coord.CommitLog
+	// Reconnects counts how often the connection was made again.
+	Reconnects func() uint64
+	Clock      base.Clock
+	Logger     *slog.Logger
+	// Entropy is the source of request ids and tokens.
+	Entropy io.Reader
+}
+
+// View is a follower that is fed from a coordination store until it is closed. It
+// never trusts silence: the watch is made again when it closes, when the
+// connection was lost, when a record that was put does not arrive, and when the
+// leader says that the log is longer.
+type View struct {
+	*Follower
+	opts   ViewOptions
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	// expected is the newest revision that a put of ours returned.
+	expected atomic.Uint64
+}
+
+// OpenView opens the shard's log and folds it up to its last record of now.
+func OpenView(ctx context.Context, opts ViewOptions) (*View, error) {
+	v := &View{Follower: NewFollower(opts.Cluster, opts.Shard), opts: opts}
+	_, last, err := opts.Log.Bounds(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("opening view of %s: %w", opts.Shard, err)
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	v.cancel = cancel
+	v.done.Go(func() { v.run(running) })
+	err = v.WaitUntil(ctx, func(s *State) bool { return s.Revision() >= last })
+	if err != nil {
+		v.Close()
+		return nil, fmt.Errorf("opening view of %s: %w", opts.Shard, err)
+	}
+	return v, nil
+}
+
+// Close stops following and waits for it. The last state can still be inspected.
+func (v *View) Close() {
+	v.cancel()
+	v.done.Wait()
+	v.Stop(fmt.Errorf("view of %s: %w", v.opts.Shard, base.ErrClosed))
+}
+
+// Expect tells the view that the store acknowledged a record at this revision.
+func (v *View) Expect(revision base.Revision) {
+	for {
+		old := v.expected.Load()
+		if uint64(revision) <= old || v.expected.CompareAndSwap(old, uint64(revision)) {
+			return
+		}
+	}
+}
+
+func (v *View) run(ctx context.Context) {
+	for ctx.Err() == nil && v.Err() == nil {
+		err := v.follow(ctx)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		v.opts.Logger.Warn("watching the commit log again", "shard", v.opts.Shard.String(),
+			"revision", uint64(v.Revision()), "reason", err.Error())
+		select {
+		case <-v.opts.Clock.After(retryDelay):
+		case <-ctx.Done():
+		}
+	}
+	if err := v.Err(); err != nil && !errors.Is(err, base.ErrClosed) {
+		v.opts.Logger.Error("the shard stopped", "shard", v.opts.Shard.String(), "reason", err.Error())
+	}
+}
+
+// follow runs one watch, from the newest applied revision on so that the overlap
+// is compared, until there is a reason to make it again.
+func (v *View) follow(ctx context.Context) error {
+	reconnects := v.opts.Reconnects()
+	watch, err := v.opts.Log.Watch(ctx, max(1, v.Revision()))
+	if err != nil {
+		return fmt.Errorf("starting watch: %w", err)
+	}
+	defer watch.Stop()
+	silence := silenceCheck{view: v, reconnects: reconnects, seen: v.Revision()}
+	timer := v.opts.Clock.After(tick)
+	for {
+		select {
+		case e, ok := <-watch.Entries():
+			if !ok {
+				return errors.New("the watch was closed")
+			}
+			if err := v.Apply(e); errors.Is(err, ErrGap) {
+				return v.gap(ctx, err)
+			} else if err != nil {
+				return err
+			}
+		case <-timer:
+			if err := silence.check(ctx); err != nil {
+				return err
+			}
+			timer = v.opts.Clock.After(tick)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// gap decides what missing revisions mean: a watch that began too late can be made
+// again; a history that no longer holds them cannot be followed.
+func (v *View) gap(ctx context.Context, gap error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	first, _, err := v.opts.Log.Bounds(ctx)
+	if err == nil && first > v.Revision()+1 {
+		v.Stop(fmt.Errorf("the log of %s begins at revision %d, after %d: %w", v.opts.Shard, first, v.Revision(), base.ErrCorrupt))
+	}
+	return gap
+}
+
+// silenceCheck finds out whether a quiet watch is quiet because nothing happens.
+type silenceCheck struct {
+	view       *View
+	reconnects uint64
+	seen       base.Revision
+	idle       int
+}
+
+func (c *silenceCheck) check(ctx context.Context) error {
+	v := c.view
+	if v.opts.Reconnects() != c.reconnects {
+		return errors.New("the connection was made again")
+	}
+	now := v.Revision()
+	if now != c.seen {
+		c.seen, c.idle = now, 0
+		return nil
+	}
+	c.idle++
+	if base.Revision(v.expected.Load()) > now {
+		return fmt.Errorf("revision %d was acknowledged and not delivered", v.expected.Load())
+	}
+	if c.idle%boundsEvery != 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, last, err := v.opts.Log.Bounds(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the last revision: %w", err)
+	}
+	if last > v.Revision() {
+		return fmt.Errorf("the log is at revision %d", last)
+	}
+	if last < now {
+		v.Stop(fmt.Errorf("the log of %s ends at revision %d, before %d which was applied: it was reset or lost records: %w",
+			v.opts.Shard, last, now, base.ErrCorrupt))
+		return v.Err()
+	}
+	return nil
+}
