@@ -10,7 +10,9 @@ package materialization
 import (
 	"context"
 	"io"
+	"iter"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -102,19 +104,33 @@ type Tables interface {
 	Load(ctx context.Context, ident Ident) (*Table, error)
 	// Create makes an empty table, and its namespace when absent, or ErrExists.
 	Create(ctx context.Context, ident Ident, schema *iceberg.Schema, properties map[string]string) (*Table, error)
-	// Evolve replaces the schema of a loaded table with one that unions more
-	// columns into it. It asserts that the schema is still the loaded one.
+	// Evolve replaces the schema of a loaded table with one that adds to it, as
+	// CheckEvolution demands, its field ids assigned by the caller. It asserts
+	// that the schema and the last column id are still the loaded ones. A
+	// schema equal to the current one changes nothing.
 	Evolve(ctx context.Context, table *Table, schema *iceberg.Schema) (*Table, error)
 	// Commit applies an update. It asserts the head snapshot of the loaded
-	// table and is never retried inside.
+	// table and is never retried inside. An added file that does not exist is
+	// ErrNotFound, and nothing happened.
 	Commit(ctx context.Context, table *Table, update Update) (*Table, error)
-	// CreateFile starts a new file at a full location under a table. The file
-	// is durable when Close returns nil.
+	// CreateFile starts a new file at a full location under a table, or
+	// ErrExists. The file is durable when Close returns nil.
 	CreateFile(ctx context.Context, path string) (io.WriteCloser, error)
-	// OpenFile opens a file for reading.
+	// OpenFile opens a file for reading, or ErrNotFound.
 	OpenFile(ctx context.Context, path string) (File, error)
 	// RemoveFile deletes a file that no snapshot holds. Absent is no error.
 	RemoveFile(ctx context.Context, path string) error
+}
+
+// Scanner reads the rows of tables. It is safe for concurrent use.
+type Scanner interface {
+	// Scan streams the rows of the loaded table's head snapshot, whatever
+	// happened to the table since, in no promised order: the named top-level
+	// columns, or all when none is named, and at most limit rows, or all when
+	// limit is 0. A batch is the iterator's and is valid until the next one.
+	// Memory is bounded by a few batches. A column that the table does not
+	// have is ErrInvalid. The iteration ends at the first error.
+	Scan(ctx context.Context, table *Table, columns []string, limit int64) iter.Seq2[arrow.RecordBatch, error]
 }
 
 // File is a file open for reading.
