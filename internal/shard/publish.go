@@ -42,14 +42,15 @@ func (v *View) Publish(ctx context.Context, payload commitrecord.Payload) (Outco
 	result := make(chan Outcome, 1)
 	v.OnRequest(request, func(out Outcome) { result <- out })
 	defer v.OnRequest(request, nil)
-	unknown := false
+	put, unknown := false, false
 	for {
-		_, err := v.Put(ctx, request, payload)
-		switch {
-		case err == nil, errors.Is(err, base.ErrUnknown):
-			unknown = true
-		case !unknown:
-			return Outcome{}, fmt.Errorf("publishing to %s: %w", v.opts.Shard, err)
+		if !put {
+			_, err := v.Put(ctx, request, payload)
+			put = err == nil
+			unknown = unknown || errors.Is(err, base.ErrUnknown)
+			if !put && !unknown {
+				return Outcome{}, fmt.Errorf("publishing to %s: %w", v.opts.Shard, err)
+			}
 		}
 		out, ok, err := v.awaitOutcome(ctx, result)
 		switch {
