@@ -66,6 +66,10 @@ func (s *State) compactable(id base.LogID, r base.OffsetRange, read base.Revisio
 	if last > len(l.entries) || first >= last || l.entries[last-1].end() != r.End {
 		return nil, 0, 0, NotAligned
 	}
+	if first > 0 && s.objects.get(l.entries[first-1].object).storage == Raw {
+		// Compaction goes in order, so that what is raw is always a log's end.
+		return nil, 0, 0, NotAtMark
+	}
 	if b := l.entries[first].base; b != r.Start && (b < r.Start || first > 0 || r.Start >= l.start) {
 		return nil, 0, 0, NotAligned
 	}

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"slices"
 	"sort"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -142,13 +141,14 @@ func (s *State) FindTime(l *Log, t base.Millis) (Entry, bool) {
 	return s.entry(l, i), true
 }
 
-// FirstRaw returns the first entry that is still raw.
-func (s *State) FirstRaw(l *Log) (Entry, bool) {
-	i := slices.IndexFunc(l.entries, func(e indexEntry) bool { return s.objects.get(e.object).storage == Raw })
-	if i < 0 {
-		return Entry{}, false
+// RawStart returns the offset from which on the log is raw: its head when all of
+// it is compacted. Everything before is compacted.
+func (s *State) RawStart(l *Log) base.Offset {
+	i := sort.Search(len(l.entries), func(i int) bool { return s.objects.get(l.entries[i].object).storage == Raw })
+	if i == len(l.entries) {
+		return l.head
 	}
-	return s.entry(l, i), true
+	return max(l.start, l.entries[i].base)
 }
 
 func (s *State) entry(l *Log, i int) Entry {
