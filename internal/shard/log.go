@@ -23,9 +23,11 @@ type Entry struct {
 	// into it.
 	Range   base.OffsetRange
 	Storage Storage
-	// Key is the object's key, Size its bytes.
-	Key  string
-	Size int64
+	// Shard, Writer and Seq name the object; Size is its bytes.
+	Shard  base.Shard
+	Writer base.WriterID
+	Seq    base.Seq
+	Size   int64
 	// Pos and Len locate the batches inside a raw object.
 	Pos, Len int64
 	// Revision is the commit that put the entry into the index.
@@ -33,6 +35,14 @@ type Entry struct {
 	// AppendTime is that commit's time; for a compacted entry it is the time of
 	// the newest append inside.
 	AppendTime base.Millis
+}
+
+// Key returns the key of the object that holds the entry.
+func (e *Entry) Key() string {
+	if e.Storage == Compacted {
+		return base.CompactedKey(e.Shard, e.Writer, e.Log, e.Range, e.Seq)
+	}
+	return base.WALKey(e.Shard, e.Writer, e.Seq)
 }
 
 // indexEntry is an Entry without pointers, so that the collector never scans an
@@ -154,11 +164,19 @@ func (s *State) RawStart(l *Log) base.Offset {
 func (s *State) entry(l *Log, i int) Entry {
 	e := l.entries[i]
 	o := s.objects.get(e.object)
-	r := base.OffsetRange{Start: e.base, End: e.end()}
 	return Entry{
-		Log: l.id, Range: r, Storage: o.storage,
-		Key: o.key(s.shard, l.id, r), Size: o.size,
+		Log: l.id, Range: base.OffsetRange{Start: e.base, End: e.end()}, Storage: o.storage,
+		Shard: s.shard, Writer: o.writer, Seq: o.seq, Size: o.size,
 		Pos: int64(e.pos), Len: int64(e.len),
 		Revision: o.revision, AppendTime: o.appendTime,
 	}
+}
+
+// RawBytes returns how many bytes of the log are raw.
+func (s *State) RawBytes(l *Log) int64 {
+	var bytes int64
+	for i := len(l.entries) - 1; i >= 0 && s.objects.get(l.entries[i].object).storage == Raw; i-- {
+		bytes += int64(l.entries[i].len)
+	}
+	return bytes
 }

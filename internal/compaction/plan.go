@@ -1,0 +1,177 @@
+package compaction
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/catalog"
+	"github.com/lakestream-go/lakestream/internal/shard"
+)
+
+// Limits bound one pass.
+type Limits struct {
+	// Bytes is how much of the WAL a pass reads at the most, but always one
+	// object.
+	Bytes int64
+	// Quarantined streams get compacted objects but no table files for now.
+	Quarantined func(base.StreamID) bool
+}
+
+// Plan is what one pass over a shard does.
+type Plan struct {
+	Shard   base.Shard
+	Cluster base.ClusterID
+	// Read is the revision of the state that was planned over.
+	Read base.Revision
+	// Objects are the WAL objects to read, oldest first.
+	Objects []Object
+	// Logs are what the objects hold that is still raw, by log.
+	Logs []LogWork
+}
+
+// Object is one WAL object to read.
+type Object struct {
+	Key  string
+	Size int64
+	// Revision is the commit that appended it.
+	Revision base.Revision
+}
+
+// LogWork is one log's part of a pass.
+type LogWork struct {
+	Log   base.LogID
+	Range base.OffsetRange
+	// Entries make up the range, in order.
+	Entries []shard.Entry
+	// Decode is the part of the range that its table still needs; empty when
+	// there is none, when it is quarantined, or when older records come first.
+	Decode base.OffsetRange
+}
+
+// Empty reports whether there is nothing to do.
+func (p *Plan) Empty() bool { return len(p.Objects) == 0 }
+
+// NewPlan plans a pass over the oldest raw entries of a shard.
+func NewPlan(s *shard.State, limits Limits) Plan {
+	p := Plan{Shard: s.Shard(), Cluster: s.Cluster(), Read: s.Revision()}
+	raw := rawEntries(s)
+	slices.SortStableFunc(raw, func(a, b shard.Entry) int { return cmp.Compare(a.Revision, b.Revision) })
+	logs := make(map[base.LogID]*LogWork)
+	var bytes int64
+	for _, e := range raw {
+		// A commit is one object, and entries come in the order of commits.
+		if n := len(p.Objects); n == 0 || p.Objects[n-1].Revision != e.Revision {
+			if n > 0 && bytes+e.Size > limits.Bytes {
+				break
+			}
+			p.Objects = append(p.Objects, Object{Key: e.Key(), Size: e.Size, Revision: e.Revision})
+			bytes += e.Size
+		}
+		w := logs[e.Log]
+		if w == nil {
+			w = &LogWork{Log: e.Log, Range: base.OffsetRange{Start: e.Range.Start}}
+			logs[e.Log] = w
+		}
+		w.Entries = append(w.Entries, e)
+		w.Range.End = e.Range.End
+	}
+	for _, w := range logs {
+		w.Decode = decodeRange(s, w, limits)
+		p.Logs = append(p.Logs, *w)
+	}
+	slices.SortFunc(p.Logs, func(a, b LogWork) int { return a.Log.Compare(b.Log) })
+	return p
+}
+
+func rawEntries(s *shard.State) []shard.Entry {
+	var raw []shard.Entry
+	for _, st := range s.Streams() {
+		for _, l := range st.Logs {
+			if start := s.RawStart(l); start < l.Head() {
+				raw = append(raw, s.Entries(l, start, l.Len())...)
+			}
+		}
+	}
+	return raw
+}
+
+func decodeRange(s *shard.State, w *LogWork, limits Limits) base.OffsetRange {
+	st, ok := s.Stream(w.Log.Stream)
+	l, _ := s.Log(w.Log)
+	if !ok || !catalog.Resolve(st.Name, st.Policy).Enabled || limits.quarantined(st.ID) || !w.Range.Contains(l.Prepared()) {
+		return base.OffsetRange{}
+	}
+	return base.OffsetRange{Start: l.Prepared(), End: w.Range.End}
+}
+
+func (l Limits) quarantined(id base.StreamID) bool { return l.Quarantined != nil && l.Quarantined(id) }
+
+// Backlog is a range of a log that is compacted and that its table still needs:
+// the table was enabled later, or a Prepared was lost.
+type Backlog struct {
+	Log   base.LogID
+	Range base.OffsetRange
+}
+
+// maxBacklogRecords bounds one step of catching up.
+const maxBacklogRecords = 200_000
+
+// Backlogs returns what tables still need of the compacted part of their logs, a
+// bounded piece of each log.
+func Backlogs(s *shard.State, limits Limits) []Backlog {
+	var all []Backlog
+	for _, st := range s.Streams() {
+		if !catalog.Resolve(st.Name, st.Policy).Enabled || limits.quarantined(st.ID) {
+			continue
+		}
+		for _, l := range st.Logs {
+			start, end := max(l.Prepared(), l.Start()), s.RawStart(l)
+			if l.Prepared() < l.Start() {
+				// Only an explicit skip may leave a gap in a table.
+				continue
+			}
+			if start < end {
+				all = append(all, Backlog{Log: l.ID(), Range: base.OffsetRange{Start: start, End: min(end, start+maxBacklogRecords)}})
+			}
+		}
+	}
+	return all
+}
+
+// Due says when a pass is worth its cost.
+type Due struct {
+	// Age is how old the oldest raw record of a log without a table may become.
+	Age time.Duration
+	// Bytes of raw entries make a pass due at once.
+	Bytes int64
+}
+
+// Wait returns how long after now the next pass is due: 0 for at once, and false
+// when nothing is raw.
+func (d Due) Wait(s *shard.State, now base.Millis) (time.Duration, bool) {
+	var bytes int64
+	wait, any := time.Duration(0), false
+	for _, st := range s.Streams() {
+		age := d.Age
+		if t := catalog.Resolve(st.Name, st.Policy); t.Enabled {
+			age = min(age, t.CommitInterval)
+		}
+		for _, l := range st.Logs {
+			e, ok := s.Find(l, s.RawStart(l))
+			if !ok {
+				continue
+			}
+			bytes += s.RawBytes(l)
+			left := age - time.Duration(max(0, now-e.AppendTime))*time.Millisecond
+			if !any || left < wait {
+				wait, any = left, true
+			}
+		}
+	}
+	if bytes >= d.Bytes {
+		return 0, any
+	}
+	return max(0, wait), any
+}
