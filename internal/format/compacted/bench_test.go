@@ -62,12 +62,6 @@ func BenchmarkWriteBare(b *testing.B) {
 	}
 	opts, err := Options{}.withDefaults()
 	require.NoError(b, err)
-	values := make([]parquet.ByteArray, benchRows)
-	at := int32(0)
-	for i, n := range group.values.lengths {
-		values[i] = group.values.data[at : at+n]
-		at += n
-	}
 	for b.Loop() {
 		w, err := file.NewParquetWriterWithError(io.Discard, fileSchema, file.WithWriterProps(writerProperties(opts)))
 		require.NoError(b, err)
@@ -82,7 +76,7 @@ func BenchmarkWriteBare(b *testing.B) {
 		for _, blobs := range []blobColumn{group.keys, group.values, group.headerKeys, group.headerValues} {
 			column, err := nextColumn[*file.ByteArrayColumnChunkWriter](g)
 			require.NoError(b, err)
-			_, err = column.WriteBatch(values[:len(blobs.lengths)], blobs.defs, blobs.reps)
+			_, err = column.WriteBatch(blobs.blobs, blobs.defs, blobs.reps)
 			require.NoError(b, err)
 		}
 		require.NoError(b, w.Close())

@@ -27,32 +27,67 @@ type rowGroup struct {
 	offsets, timestamps, appendTimes, revisions []int64
 	keys, values                                blobColumn
 	headerKeys, headerValues                    blobColumn
+	arena                                       arena
 }
 
-// blobColumn holds the byte strings of one column end to end. defs has one
-// level per entry, present or not; lengths has one per present entry.
+// blobColumn holds the byte strings of one column. defs has one level per entry,
+// present or not; blobs has one byte string per present entry.
 type blobColumn struct {
-	data       []byte
-	lengths    []int32
+	blobs      []parquet.ByteArray
 	defs, reps []int16
 }
 
 func (c *blobColumn) append(blob []byte, def int16) {
-	c.data = append(c.data, blob...)
-	c.lengths = append(c.lengths, int32(len(blob))) //nolint:gosec // bounded by MaxRecordBytes
+	c.blobs = append(c.blobs, blob)
 	c.defs = append(c.defs, def)
 }
 
-func (c *blobColumn) appendOptional(blob []byte) {
-	if blob == nil {
-		c.defs = append(c.defs, 0)
-		return
-	}
-	c.append(blob, levelPresent)
+func (c *blobColumn) reset() {
+	clear(c.blobs)
+	c.blobs, c.defs, c.reps = c.blobs[:0], c.defs[:0], c.reps[:0]
 }
 
-func (c *blobColumn) reset() {
-	c.data, c.lengths, c.defs, c.reps = c.data[:0], c.lengths[:0], c.defs[:0], c.reps[:0]
+// arena holds copies of byte strings in blocks, which are used again after reset.
+// Growing one buffer instead would copy each byte twice more.
+type arena struct {
+	full, free [][]byte
+	block      []byte
+}
+
+const arenaBlockBytes = 256 << 10
+
+func (a *arena) copy(blob []byte) []byte {
+	if len(blob) > arenaBlockBytes/4 {
+		return append(make([]byte, 0, len(blob)), blob...)
+	}
+	if cap(a.block)-len(a.block) < len(blob) || a.block == nil {
+		a.nextBlock()
+	}
+	start := len(a.block)
+	a.block = append(a.block, blob...)
+	return a.block[start:len(a.block):len(a.block)]
+}
+
+func (a *arena) copyString(text string) []byte {
+	return a.copy(unsafe.Slice(unsafe.StringData(text), len(text))) //nolint:gosec // only read, within the call
+}
+
+func (a *arena) nextBlock() {
+	if a.block != nil {
+		a.full = append(a.full, a.block)
+	}
+	if n := len(a.free); n > 0 {
+		a.block, a.free = a.free[n-1], a.free[:n-1]
+		return
+	}
+	a.block = make([]byte, 0, arenaBlockBytes)
+}
+
+func (a *arena) reset() {
+	for _, block := range a.full {
+		a.free = append(a.free, block[:0])
+	}
+	a.full, a.block = a.full[:0], a.block[:0]
 }
 
 func (g *rowGroup) append(r *recordbatch.Positioned, bytes int64) {
@@ -62,9 +97,17 @@ func (g *rowGroup) append(r *recordbatch.Positioned, bytes int64) {
 	g.timestamps = append(g.timestamps, int64(r.Timestamp))
 	g.appendTimes = append(g.appendTimes, int64(r.AppendTime))
 	g.revisions = append(g.revisions, int64(r.Revision)) //nolint:gosec // Parquet's int64 keeps the bits
-	g.keys.appendOptional(r.Key)
-	g.values.appendOptional(r.Value)
+	g.appendOptional(&g.keys, r.Key)
+	g.appendOptional(&g.values, r.Value)
 	g.appendHeaders(r.Headers)
+}
+
+func (g *rowGroup) appendOptional(c *blobColumn, blob []byte) {
+	if blob == nil {
+		c.defs = append(c.defs, 0)
+		return
+	}
+	c.append(g.arena.copy(blob), levelPresent)
 }
 
 func (g *rowGroup) appendHeaders(headers []recordbatch.Header) {
@@ -77,12 +120,12 @@ func (g *rowGroup) appendHeaders(headers []recordbatch.Header) {
 	}
 	var rep int16
 	for _, h := range headers {
-		g.headerKeys.append(unsafe.Slice(unsafe.StringData(h.Key), len(h.Key)), levelHeaderPresent) //nolint:gosec // read only
+		g.headerKeys.append(g.arena.copyString(h.Key), levelHeaderPresent)
 		g.headerKeys.reps = append(g.headerKeys.reps, rep)
 		if h.Value == nil {
 			g.headerValues.defs = append(g.headerValues.defs, levelHeaderPresent)
 		} else {
-			g.headerValues.append(h.Value, levelHeaderValue)
+			g.headerValues.append(g.arena.copy(h.Value), levelHeaderValue)
 		}
 		g.headerValues.reps = append(g.headerValues.reps, rep)
 		rep = 1
@@ -96,6 +139,7 @@ func (g *rowGroup) reset() {
 	for _, c := range []*blobColumn{&g.keys, &g.values, &g.headerKeys, &g.headerValues} {
 		c.reset()
 	}
+	g.arena.reset()
 }
 
 // writeTo writes the columns in file order.
@@ -155,13 +199,11 @@ func writeLongs(w *file.Int64ColumnChunkWriter, values []int64) error {
 // writeTo encodes the column piece by piece. full is the definition level of an
 // entry that has bytes.
 func (c *blobColumn) writeTo(w *file.ByteArrayColumnChunkWriter, full int16) error {
-	blobs := make([]parquet.ByteArray, 0, pieceRows)
 	rest := *c
 	page := pageLimit{w: w}
 	for len(rest.defs) > 0 {
-		var piece blobColumn
-		piece, blobs = rest.cut(full, blobs[:0])
-		if _, err := w.WriteBatch(blobs, piece.defs, piece.reps); err != nil {
+		piece := rest.cut(full)
+		if _, err := w.WriteBatch(piece.blobs, piece.defs, piece.reps); err != nil {
 			return fmt.Errorf("encoding %s: %w", w.Descr().Path(), err)
 		}
 		if err := page.added(len(piece.defs), len(rest.defs) > 0); err != nil {
@@ -199,25 +241,23 @@ func (p *pageLimit) added(levels int, more bool) error {
 	return nil
 }
 
-// cut takes the next piece of whole rows off the front of c, with its byte
-// strings appended to blobs.
-func (c *blobColumn) cut(full int16, blobs []parquet.ByteArray) (blobColumn, []parquet.ByteArray) {
-	levels, bytes := 0, 0
+// cut takes the next piece of whole rows off the front of c.
+func (c *blobColumn) cut(full int16) blobColumn {
+	levels, blobs, size := 0, 0, 0
 	for ; levels < len(c.defs); levels++ {
 		rowStart := len(c.reps) == 0 || c.reps[levels] == 0
-		if rowStart && (levels >= pieceRows || bytes >= pieceBytes) {
+		if rowStart && (levels >= pieceRows || size >= pieceBytes) {
 			break
 		}
 		if c.defs[levels] == full {
-			n := int(c.lengths[len(blobs)])
-			blobs = append(blobs, c.data[bytes:bytes+n:bytes+n])
-			bytes += n
+			size += len(c.blobs[blobs])
+			blobs++
 		}
 	}
-	piece := blobColumn{defs: c.defs[:levels]}
-	c.defs, c.lengths, c.data = c.defs[levels:], c.lengths[len(blobs):], c.data[bytes:]
+	piece := blobColumn{defs: c.defs[:levels], blobs: c.blobs[:blobs]}
+	c.defs, c.blobs = c.defs[levels:], c.blobs[blobs:]
 	if len(c.reps) > 0 {
 		piece.reps, c.reps = c.reps[:levels], c.reps[levels:]
 	}
-	return piece, blobs
+	return piece
 }
