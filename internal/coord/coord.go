@@ -3,7 +3,7 @@
 //
 // The commit log is the only thing that orders writes; documents carry leases,
 // cursors and the cluster's identity. To add a provider, implement Store and
-// run Acceptance over it; to test how a caller copes with failures, wrap any
+// run coordtest.Run over it; to test how a caller copes with failures, wrap any
 // Store in a Faulty.
 package coord
 
@@ -32,7 +32,7 @@ type CommitLog interface {
 	// reading the log tells. ErrUnavailable means that it was not.
 	Put(ctx context.Context, data []byte) (base.Revision, error)
 	// Watch delivers every entry from revision from (≥1) on, in order, then
-	// new ones as they arrive.
+	// new ones as they arrive. ctx bounds the start only; Stop ends it.
 	Watch(ctx context.Context, from base.Revision) (Watch, error)
 	// Bounds returns the first retained and the last revision as the leader
 	// knows them, never a stale replica: 0, 0 for a log that never had a record.
