@@ -153,12 +153,11 @@ func (s *fileStore) createFinal(key string) (*dirHandle, *os.File, error) {
 // createError classes the failure to create the file of key. On a file system,
 // unlike on a bucket, a key cannot be the folder of another one.
 func (s *fileStore) createError(doing, key string, err error) error {
-	clash := errors.Is(err, syscall.ENOTDIR)
-	if errors.Is(err, os.ErrExist) {
-		info, statErr := s.root.Stat(key)
-		clash = statErr == nil && info.IsDir()
-	}
-	if clash {
+	info, statErr := s.root.Lstat(key)
+	isFolder := statErr == nil && info.IsDir()
+	info, statErr = s.root.Lstat(path.Dir(key))
+	isBelowObject := errors.Is(statErr, syscall.ENOTDIR) || (statErr == nil && info.Mode().IsRegular())
+	if isFolder || isBelowObject {
 		return classify(doing, base.ErrInvalid, fmt.Errorf("a key cannot be the folder of another key: %w", err))
 	}
 	if isAbsent(err) { // every folder was just made, so the store's own is gone
