@@ -16,7 +16,9 @@ type Limits struct {
 	// object.
 	Bytes int64
 	// Quarantined streams get compacted objects but no table files for now.
-	Quarantined func(base.StreamID) bool
+	Quarantined map[base.StreamID]bool
+	// Unreadable logs are left as they are for now.
+	Unreadable map[base.LogID]bool
 }
 
 // Plan is what one pass over a shard does.
@@ -33,8 +35,10 @@ type Plan struct {
 
 // Object is one WAL object to read.
 type Object struct {
-	Key  string
-	Size int64
+	Key    string
+	Writer base.WriterID
+	Seq    base.Seq
+	Size   int64
 	// Revision is the commit that appended it.
 	Revision base.Revision
 }
@@ -56,7 +60,7 @@ func (p *Plan) Empty() bool { return len(p.Objects) == 0 }
 // NewPlan plans a pass over the oldest raw entries of a shard.
 func NewPlan(s *shard.State, limits Limits) Plan {
 	p := Plan{Shard: s.Shard(), Cluster: s.Cluster(), Read: s.Revision()}
-	raw := rawEntries(s)
+	raw := rawEntries(s, limits)
 	slices.SortStableFunc(raw, func(a, b shard.Entry) int { return cmp.Compare(a.Revision, b.Revision) })
 	logs := make(map[base.LogID]*LogWork)
 	var bytes int64
@@ -66,7 +70,7 @@ func NewPlan(s *shard.State, limits Limits) Plan {
 			if n > 0 && bytes+e.Size > limits.Bytes {
 				break
 			}
-			p.Objects = append(p.Objects, Object{Key: e.Key(), Size: e.Size, Revision: e.Revision})
+			p.Objects = append(p.Objects, Object{Key: e.Key(), Writer: e.Writer, Seq: e.Seq, Size: e.Size, Revision: e.Revision})
 			bytes += e.Size
 		}
 		w := logs[e.Log]
@@ -85,11 +89,11 @@ func NewPlan(s *shard.State, limits Limits) Plan {
 	return p
 }
 
-func rawEntries(s *shard.State) []shard.Entry {
+func rawEntries(s *shard.State, limits Limits) []shard.Entry {
 	var raw []shard.Entry
 	for _, st := range s.Streams() {
 		for _, l := range st.Logs {
-			if start := s.RawStart(l); start < l.Head() {
+			if start := s.RawStart(l); start < l.Head() && !limits.Unreadable[l.ID()] {
 				raw = append(raw, s.Entries(l, start, l.Len())...)
 			}
 		}
@@ -100,13 +104,11 @@ func rawEntries(s *shard.State) []shard.Entry {
 func decodeRange(s *shard.State, w *LogWork, limits Limits) base.OffsetRange {
 	st, ok := s.Stream(w.Log.Stream)
 	l, _ := s.Log(w.Log)
-	if !ok || !catalog.Resolve(st.Name, st.Policy).Enabled || limits.quarantined(st.ID) || !w.Range.Contains(l.Prepared()) {
+	if !ok || !catalog.Resolve(st.Name, st.Policy).Enabled || limits.Quarantined[st.ID] || !w.Range.Contains(l.Prepared()) {
 		return base.OffsetRange{}
 	}
 	return base.OffsetRange{Start: l.Prepared(), End: w.Range.End}
 }
-
-func (l Limits) quarantined(id base.StreamID) bool { return l.Quarantined != nil && l.Quarantined(id) }
 
 // Backlog is a range of a log that is compacted and that its table still needs:
 // the table was enabled later, or a Prepared was lost.
@@ -123,7 +125,7 @@ const maxBacklogRecords = 200_000
 func Backlogs(s *shard.State, limits Limits) []Backlog {
 	var all []Backlog
 	for _, st := range s.Streams() {
-		if !catalog.Resolve(st.Name, st.Policy).Enabled || limits.quarantined(st.ID) {
+		if !catalog.Resolve(st.Name, st.Policy).Enabled || limits.Quarantined[st.ID] {
 			continue
 		}
 		for _, l := range st.Logs {
@@ -150,7 +152,7 @@ type Due struct {
 
 // Wait returns how long after now the next pass is due: 0 for at once, and false
 // when nothing is raw.
-func (d Due) Wait(s *shard.State, now base.Millis) (time.Duration, bool) {
+func (d Due) Wait(s *shard.State, now base.Millis, limits Limits) (time.Duration, bool) {
 	var bytes int64
 	wait, any := time.Duration(0), false
 	for _, st := range s.Streams() {
@@ -160,7 +162,7 @@ func (d Due) Wait(s *shard.State, now base.Millis) (time.Duration, bool) {
 		}
 		for _, l := range st.Logs {
 			e, ok := s.Find(l, s.RawStart(l))
-			if !ok {
+			if !ok || limits.Unreadable[l.ID()] {
 				continue
 			}
 			bytes += s.RawBytes(l)

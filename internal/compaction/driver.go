@@ -1,0 +1,291 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/blob"
+	"github.com/lakestream-go/lakestream/internal/shard"
+)
+
+const (
+	// quarantineTime is how long a table in trouble is left alone. Its log is
+	// compacted meanwhile, so that it never pins shared WAL objects.
+	quarantineTime = 30 * time.Second
+	// retryDelay is how long the driver waits after a pass that failed.
+	retryDelay = time.Second
+	// maxRetryDelay bounds its doubling.
+	maxRetryDelay = 30 * time.Second
+	// closeTimeout bounds the farewell of a session.
+	closeTimeout = 5 * time.Second
+)
+
+// DriverOptions are what a driver needs; all but CrashPoint are required.
+type DriverOptions struct {
+	View    View
+	Objects blob.Store
+	Tables  Materializer
+	Open    OpenSource
+	Due     Due
+	// Bytes bounds the WAL bytes that one pass holds.
+	Bytes int64
+	// Instance names the lease of this process.
+	Instance   string
+	Clock      base.Clock
+	Entropy    io.Reader
+	Logger     *slog.Logger
+	CrashPoint func(name string)
+}
+
+// View is a ledger that wakes who waits for a change.
+type View interface {
+	Ledger
+	Changed() <-chan struct{}
+	Err() error
+}
+
+// Driver compacts one shard and prepares its tables, pass after pass. Run and
+// Once are called by one goroutine; the other methods by any.
+type Driver struct {
+	opts    DriverOptions
+	session *shard.Session
+	hurry   atomic.Bool
+	nudge   chan struct{}
+	stats   Stats
+
+	mu sync.Mutex
+	// Both are guarded by mu.
+	tables map[base.StreamID]Trouble
+	logs   map[base.LogID]Trouble
+}
+
+// Trouble is why a table gets no files, or a log is not compacted, for now.
+type Trouble struct {
+	Err   error
+	Until base.Millis
+}
+
+// Stats count what a driver did. Fields are read and written atomically.
+type Stats struct {
+	Passes, ReadBytes, Logs, Failures atomic.Int64
+}
+
+// NewDriver returns a driver that has not started.
+func NewDriver(opts DriverOptions) *Driver {
+	return &Driver{
+		opts: opts, nudge: make(chan struct{}, 1),
+		tables: make(map[base.StreamID]Trouble), logs: make(map[base.LogID]Trouble),
+	}
+}
+
+// Stats returns the driver's counters.
+func (d *Driver) Stats() *Stats { return &d.stats }
+
+// Troubles returns the streams whose tables, and the logs that, are left alone,
+// and why.
+func (d *Driver) Troubles() (map[base.StreamID]Trouble, map[base.LogID]Trouble) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.tables), maps.Clone(d.logs)
+}
+
+// Hurry makes everything due from now on: the engine is draining.
+func (d *Driver) Hurry() {
+	d.hurry.Store(true)
+	select {
+	case d.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until ctx ends, and then lets go of its session.
+func (d *Driver) Run(ctx context.Context) {
+	defer d.endSession(ctx)
+	delay := retryDelay
+	for ctx.Err() == nil && d.opts.View.Err() == nil {
+		if !d.awaitWork(ctx) {
+			return
+		}
+		_, err := d.Once(ctx)
+		if err == nil {
+			delay = retryDelay
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		d.stats.Failures.Add(1)
+		d.opts.Logger.Warn("a compaction pass failed and will be tried again", "reason", err.Error(), "in", delay.String())
+		select {
+		case <-d.opts.Clock.After(delay):
+		case <-ctx.Done():
+		}
+		delay = min(2*delay, maxRetryDelay)
+	}
+}
+
+// awaitWork blocks until a pass is due, or reports that ctx ended.
+func (d *Driver) awaitWork(ctx context.Context) bool {
+	for {
+		changed := d.opts.View.Changed()
+		wait, some := d.due()
+		if some && wait == 0 {
+			return ctx.Err() == nil
+		}
+		var timer <-chan time.Time
+		if some {
+			timer = d.opts.Clock.After(wait)
+			changed = nil
+		}
+		select {
+		case <-changed:
+		case <-timer:
+		case <-d.nudge:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (d *Driver) due() (wait time.Duration, some bool) {
+	now := base.MillisOf(d.opts.Clock.Now())
+	limits, retry := d.limits(now)
+	d.opts.View.Inspect(func(s *shard.State) {
+		wait, some = d.opts.Due.Wait(s, now, limits)
+		if len(Backlogs(s, limits)) > 0 {
+			wait, some = 0, true
+		}
+	})
+	if d.hurry.Load() {
+		wait = 0
+	}
+	if retry > 0 && (!some || retry < wait) {
+		wait, some = retry, true
+	}
+	return wait, some
+}
+
+// limits returns what to leave alone now, and when the first of it is to be tried
+// again.
+func (d *Driver) limits(now base.Millis) (l Limits, retry time.Duration) {
+	tables, logs := d.Troubles()
+	l = Limits{Bytes: d.opts.Bytes, Quarantined: make(map[base.StreamID]bool), Unreadable: make(map[base.LogID]bool)}
+	wait := func(t Trouble) bool {
+		left := time.Duration(t.Until-now) * time.Millisecond
+		if left > 0 && (retry == 0 || left < retry) {
+			retry = left
+		}
+		return left > 0
+	}
+	for id, t := range tables {
+		l.Quarantined[id] = wait(t)
+	}
+	for id, t := range logs {
+		l.Unreadable[id] = wait(t)
+	}
+	return l, retry
+}
+
+// Once catches tables up and runs one pass over what is raw. It reports whether
+// there was anything to do.
+func (d *Driver) Once(ctx context.Context) (worked bool, err error) {
+	var backlogs []Backlog
+	var plan Plan
+	limits, _ := d.limits(base.MillisOf(d.opts.Clock.Now()))
+	d.opts.View.Inspect(func(s *shard.State) { backlogs = Backlogs(s, limits) })
+	if len(backlogs) > 0 {
+		if err := d.work(ctx, func(env Env) machine { return NewCatchUp(env, backlogs, d.opts.Open) }); err != nil {
+			return true, err
+		}
+	}
+	limits, _ = d.limits(base.MillisOf(d.opts.Clock.Now()))
+	d.opts.View.Inspect(func(s *shard.State) { plan = NewPlan(s, limits) })
+	if plan.Empty() {
+		return len(backlogs) > 0, nil
+	}
+	if err := d.work(ctx, func(env Env) machine { return NewPass(env, plan) }); err != nil {
+		return true, err
+	}
+	d.stats.Passes.Add(1)
+	d.stats.Logs.Add(int64(len(plan.Logs)))
+	for _, o := range plan.Objects {
+		d.stats.ReadBytes.Add(o.Size)
+	}
+	return true, nil
+}
+
+// machine is a Pass or a CatchUp.
+type machine interface {
+	Step(ctx context.Context) (bool, error)
+	Failed() map[base.StreamID]error
+	Unreadable() []base.LogID
+}
+
+// work steps a machine to its end. A session that saw any failure is not used
+// again: its half-written objects keep their names.
+func (d *Driver) work(ctx context.Context, start func(Env) machine) error {
+	if d.session == nil {
+		session, err := shard.OpenSession(ctx, d.opts.View, d.opts.Instance, d.opts.Entropy)
+		if err != nil {
+			return err
+		}
+		d.session = session
+	}
+	m := start(Env{
+		Ledger: d.opts.View, Session: d.session, Objects: d.opts.Objects,
+		Tables: d.opts.Tables, CrashPoint: d.opts.CrashPoint,
+	})
+	var err error
+	for done := false; !done && err == nil; {
+		done, err = m.Step(ctx)
+	}
+	d.note(m, err)
+	if err != nil || len(m.Failed()) > 0 {
+		d.endSession(ctx)
+	}
+	return err
+}
+
+// note remembers what is to be left alone for a while, and forgets what is over.
+func (d *Driver) note(m machine, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := base.MillisOf(d.opts.Clock.Now())
+	until := now + base.Millis(quarantineTime.Milliseconds())
+	maps.DeleteFunc(d.tables, func(_ base.StreamID, t Trouble) bool { return t.Until <= now })
+	maps.DeleteFunc(d.logs, func(_ base.LogID, t Trouble) bool { return t.Until <= now })
+	for id, err := range m.Failed() {
+		if errors.Is(err, context.Canceled) {
+			continue
+		}
+		d.tables[id] = Trouble{Err: err, Until: until}
+		d.opts.Logger.Warn("the table gets no new rows for now; its log is kept", "stream", uint64(id),
+			"reason", err.Error(), "retry_in", quarantineTime.String())
+	}
+	if !errors.Is(err, base.ErrCorrupt) && !errors.Is(err, base.ErrNotFound) {
+		return
+	}
+	for _, id := range m.Unreadable() {
+		d.logs[id] = Trouble{Err: err, Until: until}
+		d.opts.Logger.Error("a log cannot be read and is left uncompacted; others go on", "log", id.String(), "reason", err.Error())
+	}
+}
+
+func (d *Driver) endSession(ctx context.Context) {
+	if d.session == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if err := d.session.Close(ctx); err != nil {
+		d.opts.Logger.Debug("leaving a writer to be fenced", "reason", err.Error())
+	}
+	d.session = nil
+}
