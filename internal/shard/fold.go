@@ -94,6 +94,8 @@ func (s *State) dispatch(payload commitrecord.Payload, out *Outcome) error {
 		s.foldMaterialized(p, out)
 	case *commitpb.Reclaimed:
 		s.foldReclaimed(p, out)
+	case *commitpb.TableReset:
+		s.foldTableReset(p, out)
 	default:
 		return fmt.Errorf("%s has no fold: %w", out.Kind, base.ErrNewerFormat)
 	}

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"math"
+	"slices"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
@@ -44,6 +45,8 @@ func (s *State) prepareRange(id base.LogID, r *commitpb.PreparedRange, now base.
 		return TableChanged
 	case st.Table.DeadLetterUUID != "" && r.GetDeadLetterUuid() != "" && st.Table.DeadLetterUUID != r.GetDeadLetterUuid():
 		return TableChanged
+	case r.GetReplaces() != "":
+		return l.table.replace(r)
 	case base.Offset(r.GetStart()) != l.table.prepared: //nolint:gosec // checked
 		return NotAtMark
 	case base.Offset(r.GetEnd()) > l.head: //nolint:gosec // checked
@@ -81,8 +84,12 @@ func (s *State) foldMaterialized(p *commitpb.Materialized, out *Outcome) {
 		out.Logs[i].Rejected = s.materialize(id, out.Logs[i].Base)
 		moved = moved || out.Logs[i].Rejected == Accepted
 	}
-	if moved {
-		st.Table.Snapshot, st.Table.CommitID = p.GetSnapshot(), p.GetCommitId()
+	if !moved {
+		return
+	}
+	st.Table.Snapshot, st.Table.CommitID = p.GetSnapshot(), p.GetCommitId()
+	if p.GetDeadLetterUuid() != "" {
+		st.Table.DeadLetterSnapshot, st.Table.DeadLetterCommitID = p.GetDeadLetterSnapshot(), p.GetDeadLetterCommitId()
 	}
 }
 
@@ -110,4 +117,49 @@ func (s *State) materialize(id base.LogID, end base.Offset) Reason {
 	t.pending = append(t.pending[:0:0], t.pending[n:]...)
 	t.pendingSince = append(t.pendingSince[:0:0], t.pendingSince[n:]...)
 	return Accepted
+}
+
+// replace puts the files of a range that was decoded again in the place of those
+// that were lost. The verdicts on its records stand: the counts must be the same.
+func (t *tableProgress) replace(r *commitpb.PreparedRange) Reason {
+	for i, old := range t.pending {
+		if old.GetStart() != r.GetStart() || old.GetEnd() != r.GetEnd() || !holds(old, r.GetReplaces()) {
+			continue
+		}
+		if rows(old.GetMain()) != rows(r.GetMain()) || rows(old.GetDeadLetter()) != rows(r.GetDeadLetter()) || old.GetFiltered() != r.GetFiltered() {
+			return Malformed
+		}
+		t.pending[i] = r
+		return Accepted
+	}
+	return NotPrepared
+}
+
+func holds(r *commitpb.PreparedRange, path string) bool {
+	has := func(f *commitpb.DataFile) bool { return f.GetPath() == path }
+	return slices.ContainsFunc(r.GetMain(), has) || slices.ContainsFunc(r.GetDeadLetter(), has)
+}
+
+func rows(files []*commitpb.DataFile) (n uint64) {
+	for _, f := range files {
+		n += f.GetRows()
+	}
+	return n
+}
+
+func (s *State) foldTableReset(p *commitpb.TableReset, out *Outcome) {
+	out.Stream = base.StreamID(p.GetStream())
+	st, ok := s.streams[out.Stream]
+	switch {
+	case !ok:
+		out.Rejected = NoStream
+		return
+	case st.Table.UUID == "" || st.Table.UUID != p.GetTableUuid():
+		out.Rejected = TableChanged
+		return
+	}
+	st.Table = TableBinding{}
+	for _, l := range st.Logs {
+		l.table = tableProgress{prepared: l.start, materialized: l.start}
+	}
 }

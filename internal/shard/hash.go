@@ -40,12 +40,13 @@ func (s *State) Hash() base.Hash {
 }
 
 func (s *State) hashStream(w *canonical, st *Stream) {
-	w.numbers(uint64(st.ID), st.Version, uint64(st.Table.Snapshot)) //nolint:gosec // canonical form only
+	w.numbers(uint64(st.ID), st.Version, uint64(st.Table.Snapshot), uint64(st.Table.DeadLetterSnapshot)) //nolint:gosec // canonical form only
 	w.text(st.Name.String())
 	w.message(st.Policy)
 	w.text(st.Table.UUID)
 	w.text(st.Table.DeadLetterUUID)
 	w.text(st.Table.CommitID)
+	w.text(st.Table.DeadLetterCommitID)
 	w.numbers(uint64(len(st.Logs)))
 	for _, l := range st.Logs {
 		w.numbers(uint64(l.start), uint64(l.head), uint64(l.bytes), uint64(len(l.entries))) //nolint:gosec // canonical form only

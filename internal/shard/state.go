@@ -77,6 +77,10 @@ type TableBinding struct {
 	// Snapshot and CommitID are those of the newest Materialized.
 	Snapshot int64
 	CommitID string
+	// DeadLetterSnapshot and DeadLetterCommitID likewise, for the dead-letter
+	// table.
+	DeadLetterSnapshot int64
+	DeadLetterCommitID string
 }
 
 // NewState returns the state of a shard before its first record.

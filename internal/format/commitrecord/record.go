@@ -49,6 +49,7 @@ const (
 	KindPrepared      Kind = 9
 	KindMaterialized  Kind = 10
 	KindReclaimed     Kind = 11
+	KindTableReset    Kind = 12
 )
 
 // String returns the kind's name, as the design names it.
@@ -106,6 +107,8 @@ func KindOf(payload Payload) (Kind, bool) {
 		return KindMaterialized, true
 	case *commitpb.Reclaimed:
 		return KindReclaimed, true
+	case *commitpb.TableReset:
+		return KindTableReset, true
 	default:
 		return 0, false
 	}
@@ -135,6 +138,8 @@ func newPayload(kind Kind) (Payload, error) {
 		return &commitpb.Materialized{}, nil
 	case KindReclaimed:
 		return &commitpb.Reclaimed{}, nil
+	case KindTableReset:
+		return &commitpb.TableReset{}, nil
 	default:
 		return nil, fmt.Errorf("record kind %d: %w", uint16(kind), base.ErrNewerFormat)
 	}

@@ -721,8 +721,11 @@ type PreparedRange struct {
 	DeadLetterUuid string                 `protobuf:"bytes,9,opt,name=dead_letter_uuid,json=deadLetterUuid,proto3" json:"dead_letter_uuid,omitempty"`
 	DeadLetter     []*DataFile            `protobuf:"bytes,10,rep,name=dead_letter,json=deadLetter,proto3" json:"dead_letter,omitempty"`
 	Filtered       uint64                 `protobuf:"varint,11,opt,name=filtered,proto3" json:"filtered,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// replaces names a file of the pending range with the same start and end whose
+	// files were lost: the range was decoded again, with the same verdicts.
+	Replaces      string `protobuf:"bytes,12,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PreparedRange) Reset() {
@@ -832,6 +835,13 @@ func (x *PreparedRange) GetFiltered() uint64 {
 	return 0
 }
 
+func (x *PreparedRange) GetReplaces() string {
+	if x != nil {
+		return x.Replaces
+	}
+	return ""
+}
+
 type Prepared struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Writer        uint64                 `protobuf:"varint,1,opt,name=writer,proto3" json:"writer,omitempty"`
@@ -894,16 +904,18 @@ func (x *Prepared) GetRanges() []*PreparedRange {
 
 // Materialized says that a snapshot of the table holds everything below the ends.
 type Materialized struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Stream         uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
-	TableUuid      string                 `protobuf:"bytes,2,opt,name=table_uuid,json=tableUuid,proto3" json:"table_uuid,omitempty"`
-	DeadLetterUuid string                 `protobuf:"bytes,3,opt,name=dead_letter_uuid,json=deadLetterUuid,proto3" json:"dead_letter_uuid,omitempty"`
-	Snapshot       int64                  `protobuf:"varint,4,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
-	CommitId       string                 `protobuf:"bytes,5,opt,name=commit_id,json=commitId,proto3" json:"commit_id,omitempty"`
-	Partition      []uint32               `protobuf:"varint,6,rep,packed,name=partition,proto3" json:"partition,omitempty"`
-	End            []uint64               `protobuf:"varint,7,rep,packed,name=end,proto3" json:"end,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Stream             uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	TableUuid          string                 `protobuf:"bytes,2,opt,name=table_uuid,json=tableUuid,proto3" json:"table_uuid,omitempty"`
+	DeadLetterUuid     string                 `protobuf:"bytes,3,opt,name=dead_letter_uuid,json=deadLetterUuid,proto3" json:"dead_letter_uuid,omitempty"`
+	Snapshot           int64                  `protobuf:"varint,4,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	CommitId           string                 `protobuf:"bytes,5,opt,name=commit_id,json=commitId,proto3" json:"commit_id,omitempty"`
+	Partition          []uint32               `protobuf:"varint,6,rep,packed,name=partition,proto3" json:"partition,omitempty"`
+	End                []uint64               `protobuf:"varint,7,rep,packed,name=end,proto3" json:"end,omitempty"`
+	DeadLetterSnapshot int64                  `protobuf:"varint,8,opt,name=dead_letter_snapshot,json=deadLetterSnapshot,proto3" json:"dead_letter_snapshot,omitempty"`
+	DeadLetterCommitId string                 `protobuf:"bytes,9,opt,name=dead_letter_commit_id,json=deadLetterCommitId,proto3" json:"dead_letter_commit_id,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Materialized) Reset() {
@@ -985,6 +997,74 @@ func (x *Materialized) GetEnd() []uint64 {
 	return nil
 }
 
+func (x *Materialized) GetDeadLetterSnapshot() int64 {
+	if x != nil {
+		return x.DeadLetterSnapshot
+	}
+	return 0
+}
+
+func (x *Materialized) GetDeadLetterCommitId() string {
+	if x != nil {
+		return x.DeadLetterCommitId
+	}
+	return ""
+}
+
+// TableReset unbinds a stream from the table that it stands at, so that a new
+// table is filled from the first live offset on.
+type TableReset struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	TableUuid     string                 `protobuf:"bytes,2,opt,name=table_uuid,json=tableUuid,proto3" json:"table_uuid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TableReset) Reset() {
+	*x = TableReset{}
+	mi := &file_commit_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TableReset) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TableReset) ProtoMessage() {}
+
+func (x *TableReset) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TableReset.ProtoReflect.Descriptor instead.
+func (*TableReset) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *TableReset) GetStream() uint64 {
+	if x != nil {
+		return x.Stream
+	}
+	return 0
+}
+
+func (x *TableReset) GetTableUuid() string {
+	if x != nil {
+		return x.TableUuid
+	}
+	return ""
+}
+
 // Reclaimed says that dead objects were deleted.
 type Reclaimed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -995,7 +1075,7 @@ type Reclaimed struct {
 
 func (x *Reclaimed) Reset() {
 	*x = Reclaimed{}
-	mi := &file_commit_proto_msgTypes[13]
+	mi := &file_commit_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +1087,7 @@ func (x *Reclaimed) String() string {
 func (*Reclaimed) ProtoMessage() {}
 
 func (x *Reclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[13]
+	mi := &file_commit_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +1100,7 @@ func (x *Reclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reclaimed.ProtoReflect.Descriptor instead.
 func (*Reclaimed) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{13}
+	return file_commit_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Reclaimed) GetKeys() []string {
@@ -1093,7 +1173,7 @@ const file_commit_proto_rawDesc = "" +
 	"\bDataFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x04R\x04size\x12\x12\n" +
-	"\x04rows\x18\x03 \x01(\x04R\x04rows\"\xfd\x02\n" +
+	"\x04rows\x18\x03 \x01(\x04R\x04rows\"\x99\x03\n" +
 	"\rPreparedRange\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\rR\tpartition\x12\x14\n" +
@@ -1108,11 +1188,12 @@ const file_commit_proto_rawDesc = "" +
 	"\vdead_letter\x18\n" +
 	" \x03(\v2\x1e.lakestream.commit.v1.DataFileR\n" +
 	"deadLetter\x12\x1a\n" +
-	"\bfiltered\x18\v \x01(\x04R\bfiltered\"q\n" +
+	"\bfiltered\x18\v \x01(\x04R\bfiltered\x12\x1a\n" +
+	"\breplaces\x18\f \x01(\tR\breplaces\"q\n" +
 	"\bPrepared\x12\x16\n" +
 	"\x06writer\x18\x01 \x01(\x04R\x06writer\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
-	"\x06ranges\x18\x03 \x03(\v2#.lakestream.commit.v1.PreparedRangeR\x06ranges\"\xd8\x01\n" +
+	"\x06ranges\x18\x03 \x03(\v2#.lakestream.commit.v1.PreparedRangeR\x06ranges\"\xbd\x02\n" +
 	"\fMaterialized\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x1d\n" +
 	"\n" +
@@ -1121,7 +1202,14 @@ const file_commit_proto_rawDesc = "" +
 	"\bsnapshot\x18\x04 \x01(\x03R\bsnapshot\x12\x1b\n" +
 	"\tcommit_id\x18\x05 \x01(\tR\bcommitId\x12\x1c\n" +
 	"\tpartition\x18\x06 \x03(\rR\tpartition\x12\x10\n" +
-	"\x03end\x18\a \x03(\x04R\x03end\"\x1f\n" +
+	"\x03end\x18\a \x03(\x04R\x03end\x120\n" +
+	"\x14dead_letter_snapshot\x18\b \x01(\x03R\x12deadLetterSnapshot\x121\n" +
+	"\x15dead_letter_commit_id\x18\t \x01(\tR\x12deadLetterCommitId\"C\n" +
+	"\n" +
+	"TableReset\x12\x16\n" +
+	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x1d\n" +
+	"\n" +
+	"table_uuid\x18\x02 \x01(\tR\ttableUuid\"\x1f\n" +
 	"\tReclaimed\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\tR\x04keysBKZIgithub.com/lakestream-go/lakestream/internal/format/commitrecord/commitpbb\x06proto3"
 
@@ -1137,7 +1225,7 @@ func file_commit_proto_rawDescGZIP() []byte {
 	return file_commit_proto_rawDescData
 }
 
-var file_commit_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_commit_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_commit_proto_goTypes = []any{
 	(*ClusterCreate)(nil), // 0: lakestream.commit.v1.ClusterCreate
 	(*FoldVersion)(nil),   // 1: lakestream.commit.v1.FoldVersion
@@ -1152,7 +1240,8 @@ var file_commit_proto_goTypes = []any{
 	(*PreparedRange)(nil), // 10: lakestream.commit.v1.PreparedRange
 	(*Prepared)(nil),      // 11: lakestream.commit.v1.Prepared
 	(*Materialized)(nil),  // 12: lakestream.commit.v1.Materialized
-	(*Reclaimed)(nil),     // 13: lakestream.commit.v1.Reclaimed
+	(*TableReset)(nil),    // 13: lakestream.commit.v1.TableReset
+	(*Reclaimed)(nil),     // 14: lakestream.commit.v1.Reclaimed
 }
 var file_commit_proto_depIdxs = []int32{
 	2,  // 0: lakestream.commit.v1.StreamCreate.table:type_name -> lakestream.commit.v1.TablePolicy
@@ -1179,7 +1268,7 @@ func file_commit_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_commit_proto_rawDesc), len(file_commit_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
