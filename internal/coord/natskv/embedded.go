@@ -1,0 +1,142 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+)
+
+const (
+	defaultReserve  = 64 << 20
+	defaultJoinWait = 10 * time.Second
+	joinPoll        = 50 * time.Millisecond
+	// dialLimit bounds connecting to a process on the same machine.
+	dialLimit = 2 * time.Second
+)
+
+// Embedded describes a data directory whose holder runs the server.
+type Embedded struct {
+	Options
+
+	// Dir is the data directory, created when absent. It must not lie on a
+	// network file system.
+	Dir string
+	// ReserveBytes is how much of the disk stays free: records are refused
+	// before a full disk stops the server. 0 means 64 MiB.
+	ReserveBytes uint64
+	// JoinWait is how long to wait for a holder that does not answer. 0
+	// means 10 s.
+	JoinWait time.Duration
+}
+
+// OpenEmbedded opens the coordination in a data directory. The first process
+// runs the server there; a later one connects to it and takes lock and server
+// over when the first goes away, in which case the Store goes on and Reconnects
+// grows. At each start of the server all leases are gone.
+//
+// A directory that cannot be used is ErrInvalid and left as it was. A holder
+// that does not answer within JoinWait is ErrUnavailable; the text names it.
+func OpenEmbedded(ctx context.Context, e Embedded) (*Store, error) {
+	options, err := e.Options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e.Options = options
+	if e.ReserveBytes == 0 {
+		e.ReserveBytes = defaultReserve
+	}
+	if e.JoinWait <= 0 {
+		e.JoinWait = defaultJoinWait
+	}
+	if err := prepareDir(e.Dir); err != nil {
+		return nil, base.WithClass(base.ErrInvalid, fmt.Errorf("opening data directory %s: %w", e.Dir, err))
+	}
+	n := newNode(e)
+	l := newLink()
+	conn, err := n.connect(ctx, l)
+	if err != nil {
+		return nil, errors.Join(err, n.close(ctx))
+	}
+	n.begin()
+	label := "embedded NATS in " + e.Dir
+	s, err := newStore(ctx, &Store{options: e.Options, replicas: 1, label: label, link: l, node: n, conn: conn})
+	if err != nil {
+		return nil, errors.Join(err, n.close(ctx))
+	}
+	return s, nil
+}
+
+// connect takes the directory, or reaches who holds it, within JoinWait.
+func (n *node) connect(ctx context.Context, l *link) (*nats.Conn, error) {
+	settings := append(connectOptions(n.Options, l, n.examine),
+		nats.InProcessServer(n),
+		nats.TokenHandler(n.currentToken),
+		nats.IgnoreDiscoveredServers(),
+		nats.Timeout(dialLimit),
+	)
+	deadline := n.Clock.After(n.JoinWait)
+	for {
+		if err := n.takeOver(ctx); err != nil {
+			return nil, fmt.Errorf("opening data directory %s: %w", n.Dir, err)
+		}
+		conn, err := nats.Connect("", settings...)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-n.Clock.After(joinPoll):
+		case <-ctx.Done():
+			return nil, n.unreachable(errors.Join(err, ctx.Err()))
+		case <-deadline:
+			return nil, n.unreachable(err)
+		}
+	}
+}
+
+func (n *node) unreachable(cause error) error {
+	holder := "another process"
+	if p, err := readPortFile(n.Dir); err == nil {
+		holder = fmt.Sprintf("process %d", p.PID)
+	}
+	return base.WithClass(base.ErrUnavailable, fmt.Errorf(
+		"data directory %s is held by %s, whose server does not answer; wait for it, end it, "+
+			"or use another directory: %w", n.Dir, holder, cause))
+}
+
+// prepareDir creates the directory when absent and refuses what cannot serve.
+func prepareDir(dir string) error {
+	if dir == "" {
+		return errors.New("no directory given")
+	}
+	if kind := networkFileSystem(existingAncestor(dir)); kind != "" {
+		return fmt.Errorf("it lies on a network file system (%s), where locks cannot be relied on; "+
+			"use a local disk, or name an external NATS server", kind)
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return errors.New("it is a file, not a directory")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("creating it: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockFileName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("writing in it: %w", err)
+	}
+	return lock.Close()
+}
+
+// existingAncestor returns the nearest path at or above dir that exists.
+func existingAncestor(dir string) string {
+	for path := filepath.Clean(dir); ; path = filepath.Dir(path) {
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+	}
+}

@@ -1,0 +1,205 @@
+// Package natskv keeps the coordination of a cluster in NATS JetStream: one KV
+// bucket per commit log, whose single key's history is the log, and one bucket
+// for the documents. It is the only importer of NATS.
+//
+// Open connects to servers that others run. OpenEmbedded runs the server inside
+// this process, over a data directory; a second process on the same directory
+// joins the first one's server and takes it over when the first goes away.
+//
+// Guarantees, for buckets as this package creates them: a revision that Put
+// returns is durable where the servers sync always, which the embedded server
+// does and external ones must be told to (sync_interval: always); revisions of
+// a log are dense; reads are answered by the leader. Buckets are created once
+// and never reset: one that is configured otherwise is refused.
+//
+// To extend it: what a bucket must look like stands in bucket.go, the meaning
+// of client errors in errors.go, the life of the embedded server in node.go.
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/coord"
+)
+
+// Store is one connection to the coordination of a cluster. It implements
+// coord.Store and is safe for concurrent use.
+type Store struct {
+	options  Options
+	replicas int
+	label    string
+	link     *link
+	node     *node // nil unless embedded
+	conn     *nats.Conn
+	js       jetstream.JetStream
+
+	documents *documents
+
+	mu   sync.Mutex
+	logs map[string]*commitLog // guarded by mu
+}
+
+var _ coord.Store = (*Store)(nil)
+
+// newStore binds a connection and creates the documents bucket when absent. It
+// owns conn: after an error the connection is closed.
+func newStore(ctx context.Context, s *Store) (*Store, error) {
+	js, err := jetstream.New(s.conn, jetstream.WithDefaultTimeout(s.options.Timeout))
+	if err != nil {
+		s.conn.Close()
+		return nil, fmt.Errorf("opening JetStream: %w", err)
+	}
+	s.js, s.logs = js, map[string]*commitLog{}
+	b, err := s.bind(ctx, documentsBucket(s.options.Prefix, s.replicas))
+	if err != nil {
+		s.conn.Close()
+		return nil, err
+	}
+	s.documents = &documents{bucket: b}
+	return s, nil
+}
+
+// Log opens a commit log, creating its bucket when absent. A bucket of that
+// name that is configured otherwise is ErrInvalid and left alone.
+func (s *Store) Log(ctx context.Context, name string) (coord.CommitLog, error) {
+	if err := coord.CheckLogName(name); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	log, ok := s.logs[name]
+	s.mu.Unlock()
+	if ok {
+		return log, nil
+	}
+	b, err := s.bind(ctx, logBucket(s.options.Prefix, name, s.replicas))
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log = &commitLog{bucket: b}
+	s.logs[name] = log
+	return log, nil
+}
+
+// Documents returns the documents of the cluster.
+func (s *Store) Documents() coord.Documents { return s.documents }
+
+// Reconnects counts how often the connection was made again.
+func (s *Store) Reconnects() uint64 { return s.link.count() }
+
+// String names the servers or the data directory, without secrets.
+func (s *Store) String() string { return s.label }
+
+// Close ends watches and requests and closes the connection, and the embedded
+// server where this process runs it. When ctx ends first, the server goes on
+// shutting down in the background and the error says so.
+func (s *Store) Close(ctx context.Context) error {
+	s.conn.Close()
+	s.link.lost()
+	if s.node == nil {
+		return nil
+	}
+	return s.node.close(ctx)
+}
+
+// link follows the state of the connection.
+type link struct {
+	mu         sync.Mutex
+	alive      context.Context // guarded by mu; ends when the connection is lost
+	end        context.CancelFunc
+	reconnects uint64 // guarded by mu
+}
+
+func newLink() *link {
+	l := &link{}
+	l.alive, l.end = context.WithCancel(context.Background())
+	return l
+}
+
+// context returns one that ends when the connection of now is lost.
+func (l *link) context() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.alive
+}
+
+func (l *link) lost() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+	l.alive, l.end = context.WithCancel(context.Background())
+}
+
+func (l *link) restored() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reconnects++
+}
+
+func (l *link) count() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reconnects
+}
+
+// request derives the context of one request: it ends with ctx, after the
+// timeout, and as soon as the connection is lost, since no answer can come then.
+func (s *Store) request(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, timeout := context.WithTimeout(ctx, s.options.Timeout)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.link.context(), func() { cancel(errLinkLost) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		timeout()
+	}
+}
+
+// ready refuses an operation that cannot reach a server. Nothing was sent.
+func (s *Store) ready(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return base.WithClass(base.ErrUnavailable, ctx.Err())
+	case s.conn.IsClosed():
+		return fmt.Errorf("%s: %w", s.label, base.ErrClosed)
+	case !s.conn.IsConnected():
+		return fmt.Errorf("%s: %w: not connected", s.label, base.ErrUnavailable)
+	}
+	return nil
+}
+
+// readyToWrite is ready, and for an embedded server refuses to fill the disk.
+func (s *Store) readyToWrite(ctx context.Context, data []byte) error {
+	limit := min(int64(coord.MaxRecordBytes), s.conn.MaxPayload()-headerRoom)
+	if err := coord.CheckData(data, int(limit)); err != nil {
+		return err
+	}
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if s.node != nil {
+		return s.node.checkDisk()
+	}
+	return nil
+}
+
+// headerRoom is what headers may take of a server's largest payload.
+const headerRoom = 4 << 10
+
+// wrote classes the error of a write, and has an embedded server examined when
+// it did not answer.
+func (s *Store) wrote(ctx context.Context, err error) error {
+	err = writeError(ctx, err)
+	if s.node != nil && errors.Is(err, base.ErrUnknown) {
+		s.node.examine()
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package natskv_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/coord"
+	"github.com/lakestream-go/lakestream/internal/coord/natskv"
+)
+
+// childVariable makes the test binary act as another process on the directory
+// that it names.
+const childVariable = "LAKESTREAM_TEST_CHILD_DIR"
+
+const leaseTTL = time.Minute
+
+// beChild takes a lease in the directory and puts numbered records for ever,
+// printing each number once it is acknowledged.
+func beChild(dir string) int {
+	err := putForEver(context.Background(), dir)
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+func putForEver(ctx context.Context, dir string) error {
+	s, err := natskv.OpenEmbedded(ctx, embedded(dir))
+	if err != nil {
+		return err
+	}
+	_, err = coord.AcquireLease(ctx, s.Documents(), base.SystemClock{}, "lease.job", "child", leaseTTL)
+	if err != nil {
+		return err
+	}
+	log, err := s.Log(ctx, "s00")
+	if err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		if _, err := log.Put(ctx, fmt.Appendf(nil, "child %d", n)); err != nil {
+			return err
+		}
+		fmt.Println(n)
+	}
+}
+
+type child struct {
+	command *exec.Cmd
+	output  *bufio.Scanner
+}
+
+func startChild(t *testing.T, dir string) *child {
+	t.Helper()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0]) //nolint:gosec // ourselves
+	command.Env = append(os.Environ(), childVariable+"="+dir)
+	command.Stderr = os.Stderr
+	out, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	c := &child{command: command, output: bufio.NewScanner(out)}
+	t.Cleanup(func() { _ = c.command.Process.Kill() })
+	return c
+}
+
+// acknowledged reads until the child has seen n acknowledged.
+func (c *child) acknowledged(t *testing.T, n int) {
+	t.Helper()
+	for c.output.Scan() {
+		got, err := strconv.Atoi(c.output.Text())
+		require.NoError(t, err)
+		if got >= n {
+			return
+		}
+	}
+	require.FailNow(t, "the child ended early")
+}
+
+// kill ends the child with SIGKILL and returns the last number that it saw
+// acknowledged.
+func (c *child) kill(t *testing.T) int {
+	t.Helper()
+	require.NoError(t, c.command.Process.Kill())
+	last := 0
+	for c.output.Scan() {
+		if n, err := strconv.Atoi(c.output.Text()); err == nil {
+			last = n
+		}
+	}
+	_ = c.command.Wait() // killed
+	return last
+}
+
+// lockElsewhere holds the lock of a directory without running a server.
+func lockElsewhere(t *testing.T, dir string) (unlock func() error) {
+	t.Helper()
+	lock := flock.New(filepath.Join(dir, "LOCK"))
+	locked, err := lock.TryLock()
+	require.NoError(t, err)
+	require.True(t, locked)
+	t.Cleanup(func() { _ = lock.Close() })
+	return lock.Close
+}
+
+// checkChildRecords requires that records 1 to at least last are there, each
+// once and in order.
+func checkChildRecords(t *testing.T, texts []string, last int) {
+	t.Helper()
+	n := 0
+	for _, text := range texts {
+		if strings.HasPrefix(text, "child ") {
+			n++
+			require.Equal(t, fmt.Sprintf("child %d", n), text)
+		}
+	}
+	assert.GreaterOrEqual(t, n, last, "an acknowledged record is missing")
+}
+
+// Given a process that holds the directory, when it is killed, then the next
+// start finds every acknowledged record and does not wait for its lease.
+func TestAKilledHolderLeavesEverythingButItsLease(t *testing.T) {
+	dir := t.TempDir()
+	c := startChild(t, dir)
+	c.acknowledged(t, 50)
+	last := c.kill(t)
+	require.FileExists(t, filepath.Join(dir, "port.json"), "it had no time to remove it")
+
+	s := openDir(t, dir)
+	require.True(t, s.Holds())
+	checkChildRecords(t, replay(t, openLog(t, s)), last)
+	lease, err := coord.AcquireLease(t.Context(), s.Documents(), base.SystemClock{}, "lease.job", "parent", leaseTTL)
+	require.NoError(t, err, "the lease of the killed process is gone")
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// Given two processes on one directory, when the holder is killed, then the
+// other goes on with the same store.
+func TestAProcessTakesOverFromAKilledOne(t *testing.T) {
+	dir := t.TempDir()
+	c := startChild(t, dir)
+	c.acknowledged(t, 10)
+	s := openDir(t, dir)
+	require.False(t, s.Holds())
+	log := openLog(t, s)
+	put(t, log, "parent")
+	_, err := coord.AcquireLease(t.Context(), s.Documents(), base.SystemClock{}, "lease.job", "parent", leaseTTL)
+	require.ErrorIs(t, err, coord.ErrHeld)
+	require.ErrorContains(t, err, "child")
+
+	last := c.kill(t)
+
+	eventually(t, func() bool { return s.Holds() && s.Reconnects() > 0 })
+	put(t, log, "parent")
+	texts := replay(t, log)
+	checkChildRecords(t, texts, last)
+	assert.Equal(t, "parent", texts[len(texts)-1])
+}
+
+// Given this process as the holder, then another one's records arrive here, and
+// its death changes nothing.
+func TestAProcessJoinsThisOne(t *testing.T) {
+	dir := t.TempDir()
+	s := openDir(t, dir)
+	log := openLog(t, s)
+	put(t, log, "parent")
+	c := startChild(t, dir)
+	c.acknowledged(t, 20)
+	last := c.kill(t)
+	require.True(t, s.Holds())
+	require.Zero(t, s.Reconnects())
+	checkChildRecords(t, replay(t, log), last)
+}
