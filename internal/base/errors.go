@@ -41,7 +41,7 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// Classed is an error with a class or a sentinel of this package: errors.Is
+// classed is an error with a class or a sentinel of this package: errors.Is
 // finds both the class and the cause.
 type classed struct {
 	class, cause error

@@ -15,14 +15,14 @@ func (c ClusterID) String() string { return hex.EncodeToString(c[:]) }
 // IsZero reports whether the id was never set.
 func (c ClusterID) IsZero() bool { return c == ClusterID{} }
 
-// ParseClusterID reads what ClusterID.String writes.
+// ParseClusterID reads what ClusterID.String writes, or returns ErrInvalid.
 func ParseClusterID(text string) (ClusterID, error) {
 	var id ClusterID
 	if len(text) != hex.EncodedLen(len(id)) {
-		return id, fmt.Errorf("cluster id %q: want 32 hexadecimal digits", text)
+		return ClusterID{}, fmt.Errorf("%w: cluster id %q: want 32 hexadecimal digits", ErrInvalid, text)
 	}
 	if _, err := hex.Decode(id[:], []byte(text)); err != nil {
-		return id, fmt.Errorf("cluster id %q: %w", text, err)
+		return ClusterID{}, fmt.Errorf("%w: cluster id %q: %w", ErrInvalid, text, err)
 	}
 	return id, nil
 }

@@ -24,19 +24,20 @@ func CompactedKey(shard Shard, writer WriterID, log LogID, r OffsetRange, n Seq)
 }
 
 // WriterOfKey returns the shard and the writer that an object key names, for
-// keys under wal/ and compacted/.
+// keys under wal/ and compacted/ as WALKey and CompactedKey write them. Any other
+// key is ErrInvalid: what this software did not name it must not delete.
 func WriterOfKey(key string) (Shard, WriterID, error) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 4 || (parts[0]+"/" != WALPrefix && parts[0]+"/" != CompactedPrefix) {
-		return 0, 0, fmt.Errorf("object key %q: not a WAL or compacted object", key)
+		return 0, 0, fmt.Errorf("object key %q: not a WAL or compacted object: %w", key, ErrInvalid)
 	}
 	shard, err := ParseShard(parts[1])
 	if err != nil {
 		return 0, 0, fmt.Errorf("object key %q: %w", key, err)
 	}
 	writer, err := strconv.ParseUint(parts[2], 10, 64)
-	if err != nil {
-		return 0, 0, fmt.Errorf("object key %q: writer: %w", key, err)
+	if err != nil || writer == 0 || strconv.FormatUint(writer, 10) != parts[2] {
+		return 0, 0, fmt.Errorf("object key %q: no writer: %w", key, ErrInvalid)
 	}
 	return shard, WriterID(writer), nil
 }

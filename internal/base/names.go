@@ -57,7 +57,8 @@ func CheckName(part string) error {
 }
 
 // ShardOf returns the shard in which a stream lives: the FNV-1a hash of its full
-// name modulo the shard count, which is fixed when the cluster is created.
+// name modulo the shard count, which is 1 to MaxShards and fixed when the cluster
+// is created. It is part of the format: another hash would lose every stream.
 func ShardOf(name StreamName, shards int) Shard {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name.String()))

@@ -3,6 +3,7 @@ package base
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -48,16 +49,17 @@ func (s Shard) String() string {
 	return fmt.Sprintf("s%02d", uint16(s))
 }
 
-// ParseShard reads what Shard.String writes.
+// ParseShard reads what Shard.String writes and nothing else: a name that could
+// be written in two ways could be found under one and missed under the other.
 func ParseShard(text string) (Shard, error) {
-	if len(text) < 3 || text[0] != 's' {
-		return 0, fmt.Errorf("shard %q: want s00, s01, …", text)
+	if text == MetaShard.String() {
+		return MetaShard, nil
 	}
-	n, err := strconv.ParseUint(text[1:], 10, 16)
-	if err != nil {
-		return 0, fmt.Errorf("shard %q: want s00, s01, …", text)
+	n, err := strconv.ParseUint(strings.TrimPrefix(text, "s"), 10, 16)
+	if shard := Shard(n); err == nil && n < MaxShards && shard.String() == text {
+		return shard, nil
 	}
-	return Shard(n), nil
+	return 0, fmt.Errorf("%w: shard %q: want s00 to s%d, or meta", ErrInvalid, text, MaxShards-1)
 }
 
 // LogID identifies a log within its shard. It names an incarnation, never only
