@@ -20,4 +20,4 @@ type SystemClock struct{}
 func (SystemClock) Now() time.Time { return time.Now() } //nolint:forbidigo // the one place
 
 // After returns time.After.
-func (SystemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (SystemClock) After(d time.Duration) <-chan time.Time { return time.After(d) } //nolint:forbidigo // likewise

@@ -43,8 +43,8 @@ func TestWriteErrorSaysWhatMayHaveHappened(t *testing.T) {
 			require.ErrorIs(t, err, test.want)
 			require.ErrorIs(t, err, test.err, "the cause is kept")
 			require.ErrorContains(t, err, "putting object a: sdk")
-			for _, other := range []error{base.ErrExists, base.ErrUnavailable, base.ErrUnknown} {
-				require.Equal(t, other == test.want, errors.Is(err, other), "%v", other)
+			for _, class := range []error{base.ErrExists, base.ErrUnavailable, base.ErrUnknown} {
+				require.Equal(t, errors.Is(test.want, class), errors.Is(err, class), "%v", class)
 			}
 		})
 	}

@@ -81,10 +81,11 @@ func (l *listing) children(dir string) ([]listed, error) {
 	var children []listed
 	for _, entry := range entries {
 		key := path.Join(dir, entry.Name())
-		if checkKeyPart(entry.Name()) != nil || !(entry.IsDir() || entry.Type().IsRegular()) {
+		isObject := entry.Type().IsRegular()
+		if checkKeyPart(entry.Name()) != nil || (!isObject && !entry.IsDir()) {
 			continue // hidden, or not ours
 		}
-		if entry.IsDir() {
+		if !isObject {
 			key += "/"
 		}
 		if l.wanted(key) {
