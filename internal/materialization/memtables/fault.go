@@ -54,6 +54,13 @@ func (t *Tables) SetHook(hook Hook) {
 	t.hook = hook
 }
 
+// Hook returns the hook that decides now, or nil.
+func (t *Tables) Hook() Hook {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.hook
+}
+
 // DeliverHeld lets all operations that were held back take effect, in order, if
 // their assertions still hold, and returns how many did.
 func (t *Tables) DeliverHeld() int {

@@ -3,7 +3,6 @@ package tablestest
 import (
 	"context"
 	"fmt"
-	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -17,6 +16,12 @@ import (
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/materialization"
 )
+
+// TestingT is what a test and a property have in common.
+type TestingT interface {
+	require.TestingT
+	Helper()
+}
 
 // Schema is that of the suite's tables: the position of a record and a text.
 func Schema() *iceberg.Schema {
@@ -45,7 +50,7 @@ func RangeRows(partition base.Partition, r base.OffsetRange) []Row {
 
 // Write writes rows to a new Parquet file of the table, under its current
 // schema, of which columns beyond those of Schema are null.
-func Write(ctx context.Context, t testing.TB, catalog Catalog, shown *materialization.Table, name string, rows []Row) materialization.DataFile {
+func Write(ctx context.Context, t TestingT, catalog Catalog, shown *materialization.Table, name string, rows []Row) materialization.DataFile {
 	t.Helper()
 	arrowSchema, err := table.SchemaToArrowSchema(shown.Schema, nil, true, false)
 	require.NoError(t, err)
@@ -97,7 +102,7 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 // Rows reads all rows of the loaded table's head snapshot, in no order.
-func Rows(ctx context.Context, t testing.TB, catalog Catalog, shown *materialization.Table) []Row {
+func Rows(ctx context.Context, t TestingT, catalog Catalog, shown *materialization.Table) []Row {
 	t.Helper()
 	var rows []Row
 	for batch, err := range catalog.Scan(ctx, shown, []string{"__partition", "__offset", "text"}, 0) {
