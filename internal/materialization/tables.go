@@ -41,6 +41,10 @@ type Table struct {
 	SpecID       int
 	// Head is the snapshot that the main branch points to, 0 when there is none.
 	Head int64
+	// Rows is how many rows the head's summary counts, and Metadata where the
+	// table's current metadata is, both for people.
+	Rows     int64
+	Metadata string
 	// Properties are the table's properties; the engine's start with
 	// PropertyPrefix.
 	Properties map[string]string

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strconv"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
@@ -103,6 +104,7 @@ func view(ident materialization.Ident, loaded *table.Table) *materialization.Tab
 		LastColumnID:     metadata.LastColumnID(),
 		SpecID:           metadata.DefaultPartitionSpec(),
 		Properties:       maps.Clone(map[string]string(loaded.Properties())),
+		Metadata:         loaded.MetadataLocation(),
 		AncestryComplete: true,
 		Handle:           loaded,
 	}
@@ -111,6 +113,9 @@ func view(ident materialization.Ident, loaded *table.Table) *materialization.Tab
 		return shown
 	}
 	shown.Head = head.SnapshotID
+	if head.Summary != nil {
+		shown.Rows, _ = strconv.ParseInt(head.Summary.Properties["total-records"], 10, 64)
+	}
 	ancestors, complete := table.AncestorsOfChecked(head.SnapshotID, metadata.SnapshotByID)
 	shown.AncestryComplete = complete
 	for _, ancestor := range ancestors {
