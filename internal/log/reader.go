@@ -29,6 +29,10 @@ type Reader struct {
 	cursor cursor
 	entry  shard.Entry
 	next   base.Offset
+	// part is the extent that was read last and data its bytes: the next entries
+	// may lie in it too.
+	part cacheKey
+	data []byte
 	// sizeHint is the number of records of the last batch.
 	sizeHint int
 }
@@ -188,23 +192,45 @@ func (r *Reader) openEntry(ctx context.Context, entries []shard.Entry, offset ba
 	if entries[0].Storage == shard.Compacted {
 		return r.openCompacted(ctx, &entries[0], offset, sequential)
 	}
+	e := &entries[0]
+	if !r.holds(e) {
+		if err := r.readExtent(ctx, entries, sequential); err != nil {
+			return nil, err
+		}
+	}
+	return newRawCursor(r.raw, e, r.data[e.Pos-r.part.pos:][:e.Len], offset)
+}
+
+// holds reports whether the extent that was read last has the block of an entry.
+func (r *Reader) holds(e *shard.Entry) bool {
+	return r.data != nil && e.Pos >= r.part.pos && e.Pos+e.Len <= r.part.pos+r.part.len && e.Key() == r.part.object
+}
+
+// readExtent reads what the first of the entries needs, and starts to read what
+// the others need when they will be wanted.
+func (r *Reader) readExtent(ctx context.Context, entries []shard.Entry, sequential bool) error {
 	part, covered := extentOf(entries)
 	if sequential {
 		r.prefetch(entries[covered:])
 	}
+	r.data = nil
 	data, err := r.fetcher.read(ctx, part)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e := &entries[0]
-	return newRawCursor(r.raw, e, data[e.Pos-part.pos:][:e.Len], offset)
+	r.part, r.data = part, data
+	return nil
 }
 
 // prefetch starts to read what the raw entries name, up to the first that is
-// compacted.
+// compacted. The last object may have more blocks than the lookup showed, and
+// waits for the next one.
 func (r *Reader) prefetch(entries []shard.Entry) {
 	for len(entries) > 0 && entries[0].Storage == shard.Raw {
 		part, covered := extentOf(entries)
+		if covered == len(entries) && covered > 1 {
+			return
+		}
 		r.fetcher.prefetch(part)
 		entries = entries[covered:]
 	}
@@ -238,6 +264,7 @@ func (r *Reader) explain(e *shard.Entry, offset base.Offset, err error) error {
 		err = fmt.Errorf("%w: %s", errVanished, err.Error())
 	case errors.Is(err, base.ErrCorrupt):
 		r.fetcher.cache.forget(key)
+		r.data = nil
 	}
 	return fmt.Errorf("reading offset %d of log %s from object %s (entry %s, bytes [%d, %d)): %w",
 		offset, r.log, key, e.Range, e.Pos, e.Pos+e.Len, err)

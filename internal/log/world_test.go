@@ -160,6 +160,14 @@ func (w *world) compact(first, last int, remove bool) {
 	}
 }
 
+// replace makes one compacted object the whole log.
+func (w *world) replace(object []byte) {
+	w.compact(0, len(w.entries), true)
+	require.NoError(w.t, w.objects.Delete(context.Background(), w.entries[0].Key()))
+	require.NoError(w.t, w.objects.Put(context.Background(), w.entries[0].Key(), object))
+	w.entries[0].Size = int64(len(object))
+}
+
 func compactedObject(t require.TestingT, e shard.Entry, records []recordbatch.Positioned) []byte {
 	var out bytes.Buffer
 	cw, err := compacted.NewWriter(&out, compacted.Meta{Cluster: testCluster, Shard: e.Shard, Log: e.Log, Range: e.Range},
