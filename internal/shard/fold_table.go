@@ -37,7 +37,8 @@ func (s *State) prepareRange(id base.LogID, r *commitpb.PreparedRange, now base.
 	switch {
 	case !ok:
 		return NoPartition
-	case r.GetTableUuid() == "", r.GetStart() >= r.GetEnd(), r.GetEnd() > math.MaxInt64:
+	case r.GetTableUuid() == "", r.GetStart() >= r.GetEnd(), r.GetEnd() > math.MaxInt64,
+		r.GetFiltered() > r.GetEnd()-r.GetStart():
 		return Malformed
 	case len(r.GetDeadLetter()) > 0 && r.GetDeadLetterUuid() == "":
 		return Malformed
@@ -114,6 +115,9 @@ func (s *State) materialize(id base.LogID, end base.Offset) Reason {
 		return NotPrepared
 	}
 	t.materialized = end
+	for _, p := range t.pending[:n] {
+		t.leftOut += int64(p.GetFiltered()) //nolint:gosec // at most the range's length
+	}
 	t.pending = append(t.pending[:0:0], t.pending[n:]...)
 	t.pendingSince = append(t.pendingSince[:0:0], t.pendingSince[n:]...)
 	return Accepted

@@ -56,7 +56,7 @@ func (s *State) hashStream(w *canonical, st *Stream) {
 			w.numbers(uint64(e.Size), uint64(e.Pos), uint64(e.Len), uint64(e.Revision), uint64(e.AppendTime)) //nolint:gosec // canonical form only
 			w.text(e.Key())
 		}
-		w.numbers(uint64(l.table.prepared), uint64(l.table.materialized), uint64(len(l.table.pending))) //nolint:gosec // canonical form only
+		w.numbers(uint64(l.table.prepared), uint64(l.table.materialized), uint64(l.table.leftOut), uint64(len(l.table.pending))) //nolint:gosec // canonical form only
 		for i, p := range l.table.pending {
 			w.message(p)
 			w.numbers(uint64(l.table.pendingSince[i])) //nolint:gosec // canonical form only

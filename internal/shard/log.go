@@ -75,6 +75,9 @@ type tableProgress struct {
 	pending []*commitpb.PreparedRange
 	// pendingSince are the commit times of pending.
 	pendingSince []base.Millis
+	// leftOut counts the records below materialized that no table holds, on
+	// purpose.
+	leftOut int64
 }
 
 // ID returns the log's identity.
@@ -94,6 +97,10 @@ func (l *Log) Prepared() base.Offset { return l.table.prepared }
 
 // Materialized returns the offset below which the table holds every record.
 func (l *Log) Materialized() base.Offset { return l.table.materialized }
+
+// LeftOut returns how many records below Materialized were filtered out: no table
+// holds them, on purpose.
+func (l *Log) LeftOut() int64 { return l.table.leftOut }
 
 // PendingRange is a prepared range that the table does not hold yet.
 type PendingRange struct {
