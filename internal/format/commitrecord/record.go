@@ -2,8 +2,9 @@
 // version can check, around one Protobuf payload.
 //
 // FORMAT.md holds the offset table. To add a kind, add its message to
-// commit.proto, a Kind and an entry in newPayload, and raise FoldVersion: a kind
-// may be written only after a FoldVersion record that allows it.
+// commit.proto, a Kind and an entry in newPayload, and raise FoldVersion: a kind,
+// or a new field of one, may be written only after a FoldVersion record that
+// allows it.
 package commitrecord
 
 import (
@@ -12,6 +13,7 @@ import (
 	"hash/crc32"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
@@ -28,7 +30,9 @@ const FoldVersion = 1
 const MaxBytes = 1 << 20
 
 const (
-	magic        = "LSCR"
+	magic = "LSCR"
+	// prefixBytes are the magic and the version, at the same place for ever.
+	prefixBytes  = 6
 	headerBytes  = 68
 	trailerBytes = 4
 )
@@ -179,19 +183,22 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 var ErrForeign = fmt.Errorf("no valid commit record: %w", base.ErrForeign)
 
 // DecodeEnvelope checks magic, checksum and version, and returns the envelope
-// and the payload's bytes. Bytes without a valid envelope are ErrForeign; a valid
-// one of a newer version is base.ErrNewerFormat.
+// and the payload's bytes, which are a part of data. Bytes without a valid
+// envelope are ErrForeign; a valid one of a newer version is base.ErrNewerFormat,
+// whatever its length: a newer version may have another header and another limit.
 func DecodeEnvelope(data []byte) (Envelope, []byte, error) {
 	var env Envelope
-	if len(data) < headerBytes+trailerBytes || len(data) > MaxBytes || string(data[:4]) != magic {
+	if len(data) < prefixBytes+trailerBytes || string(data[:4]) != magic {
 		return env, nil, ErrForeign
 	}
 	body := data[:len(data)-trailerBytes]
 	if crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(data[len(body):]) {
 		return env, nil, ErrForeign
 	}
-	if version := binary.BigEndian.Uint16(data[4:]); version != Version {
+	if version := binary.BigEndian.Uint16(data[4:]); version > Version {
 		return env, nil, fmt.Errorf("commit record version %d, this binary knows %d: %w", version, Version, base.ErrNewerFormat)
+	} else if version == 0 || len(body) < headerBytes || len(data) > MaxBytes {
+		return env, nil, ErrForeign
 	}
 	env.Kind = Kind(binary.BigEndian.Uint16(data[6:]))
 	copy(env.Cluster[:], data[8:])
@@ -199,14 +206,15 @@ func DecodeEnvelope(data []byte) (Envelope, []byte, error) {
 	copy(env.SeenHash[:], data[32:])
 	copy(env.Request[:], data[48:])
 	if int64(binary.BigEndian.Uint32(data[64:])) != int64(len(body)-headerBytes) {
-		return env, nil, ErrForeign
+		return Envelope{}, nil, ErrForeign
 	}
 	return env, body[headerBytes:], nil
 }
 
-// DecodePayload decodes a payload of the kind that its envelope names. An
-// unknown kind is base.ErrNewerFormat; bytes that are not a message of the kind
-// are base.ErrCorrupt.
+// DecodePayload decodes a payload of the kind that its envelope names. An unknown
+// kind is base.ErrNewerFormat, and so is a field that this binary does not know:
+// folding the rest would give another state than its writer's. Bytes that are not
+// a message of the kind are base.ErrCorrupt.
 func DecodePayload(kind Kind, data []byte) (Payload, error) {
 	payload, err := newPayload(kind)
 	if err != nil {
@@ -215,5 +223,29 @@ func DecodePayload(kind Kind, data []byte) (Payload, error) {
 	if err := proto.Unmarshal(data, payload); err != nil {
 		return nil, fmt.Errorf("decoding %s: %w", kind, base.WithClass(base.ErrCorrupt, err))
 	}
+	if hasUnknown(payload.ProtoReflect()) {
+		return nil, fmt.Errorf("decoding %s: a field that this binary does not know: %w", kind, base.ErrNewerFormat)
+	}
 	return payload, nil
+}
+
+// hasUnknown reports whether a message, or one inside it, has unknown fields.
+func hasUnknown(m protoreflect.Message) bool {
+	if len(m.GetUnknown()) > 0 {
+		return true
+	}
+	found := false
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := 0; i < v.List().Len() && !found; i++ {
+				found = hasUnknown(v.List().Get(i).Message())
+			}
+		default:
+			found = hasUnknown(v.Message())
+		}
+		return !found
+	})
+	return found
 }
