@@ -7,8 +7,8 @@ import (
 	"github.com/lakestream-go/lakestream/internal/format/recordbatch"
 )
 
-// OpenSource opens a range of a log for reading, raw or compacted.
-type OpenSource func(log base.LogID, r base.OffsetRange) (recordbatch.Source, error)
+// OpenSource opens a range of a log for reading, raw or compacted, until ctx ends.
+type OpenSource func(ctx context.Context, log base.LogID, r base.OffsetRange) (recordbatch.Source, error)
 
 // CatchUp decodes for their tables what was compacted without them, a step at a
 // time.
@@ -18,10 +18,10 @@ type CatchUp struct {
 
 // NewCatchUp returns the step machine that works off backlogs. A log that cannot
 // be opened counts as its stream's failure.
-func NewCatchUp(env Env, backlogs []Backlog, open OpenSource) *CatchUp {
+func NewCatchUp(ctx context.Context, env Env, backlogs []Backlog, open OpenSource) *CatchUp {
 	p := &preparer{env: env, failed: make(map[base.StreamID]error)}
 	for _, b := range backlogs {
-		source, err := open(b.Log, b.Range)
+		source, err := open(ctx, b.Log, b.Range)
 		if err != nil {
 			p.failed[b.Log.Stream] = err
 			continue

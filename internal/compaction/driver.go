@@ -61,9 +61,17 @@ type Driver struct {
 	stats   Stats
 
 	mu sync.Mutex
-	// Both are guarded by mu.
+	// All below are guarded by mu.
 	tables map[base.StreamID]Trouble
 	logs   map[base.LogID]Trouble
+	lost   map[lostFile]struct{}
+}
+
+// lostFile is a file of a prepared range that vanished before it was committed.
+type lostFile struct {
+	log  base.LogID
+	r    base.OffsetRange
+	path string
 }
 
 // Trouble is why a table gets no files, or a log is not compacted, for now.
@@ -82,6 +90,7 @@ func NewDriver(opts DriverOptions) *Driver {
 	return &Driver{
 		opts: opts, nudge: make(chan struct{}, 1),
 		tables: make(map[base.StreamID]Trouble), logs: make(map[base.LogID]Trouble),
+		lost: make(map[lostFile]struct{}),
 	}
 }
 
@@ -99,6 +108,19 @@ func (d *Driver) Troubles() (map[base.StreamID]Trouble, map[base.LogID]Trouble) 
 // Hurry makes everything due from now on: the engine is draining.
 func (d *Driver) Hurry() {
 	d.hurry.Store(true)
+	d.wake()
+}
+
+// Redecode makes the driver decode a prepared range again, whose named file is
+// gone. Asking again for the same one changes nothing.
+func (d *Driver) Redecode(log base.LogID, r base.OffsetRange, path string) {
+	d.mu.Lock()
+	d.lost[lostFile{log, r, path}] = struct{}{}
+	d.mu.Unlock()
+	d.wake()
+}
+
+func (d *Driver) wake() {
 	select {
 	case d.nudge <- struct{}{}:
 	default:
@@ -163,6 +185,9 @@ func (d *Driver) due() (wait time.Duration, some bool) {
 			wait, some = 0, true
 		}
 	})
+	if len(d.lostFiles(limits)) > 0 {
+		wait, some = 0, true
+	}
 	if d.hurry.Load() {
 		wait = 0
 	}
@@ -201,9 +226,12 @@ func (d *Driver) Once(ctx context.Context) (worked bool, err error) {
 	limits, _ := d.limits(base.MillisOf(d.opts.Clock.Now()))
 	d.opts.View.Inspect(func(s *shard.State) { backlogs = Backlogs(s, limits) })
 	if len(backlogs) > 0 {
-		if err := d.work(ctx, func(env Env) machine { return NewCatchUp(env, backlogs, d.opts.Open) }); err != nil {
+		if err := d.work(ctx, func(env Env) machine { return NewCatchUp(ctx, env, backlogs, d.opts.Open) }); err != nil {
 			return true, err
 		}
+	}
+	if err := d.redecode(ctx, limits); err != nil {
+		return true, err
 	}
 	limits, _ = d.limits(base.MillisOf(d.opts.Clock.Now()))
 	d.opts.View.Inspect(func(s *shard.State) { plan = NewPlan(s, limits) })
@@ -219,6 +247,35 @@ func (d *Driver) Once(ctx context.Context) (worked bool, err error) {
 		d.stats.ReadBytes.Add(o.Size)
 	}
 	return true, nil
+}
+
+// redecode works off what Redecode asked for.
+func (d *Driver) redecode(ctx context.Context, limits Limits) error {
+	for _, f := range d.lostFiles(limits) {
+		err := d.work(ctx, func(env Env) machine {
+			c := NewCatchUp(ctx, env, []Backlog{{Log: f.log, Range: f.r}}, d.opts.Open)
+			c.tables.replaces = f.path
+			return c
+		})
+		if err != nil {
+			return err
+		}
+		d.mu.Lock()
+		delete(d.lost, f)
+		d.mu.Unlock()
+	}
+	return nil
+}
+
+func (d *Driver) lostFiles(limits Limits) (files []lostFile) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for f := range d.lost {
+		if !limits.Quarantined[f.log.Stream] {
+			files = append(files, f)
+		}
+	}
+	return files
 }
 
 // machine is a Pass or a CatchUp.

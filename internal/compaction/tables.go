@@ -46,6 +46,8 @@ type preparer struct {
 	env      Env
 	requests []TableRequest
 	ranges   []*commitpb.PreparedRange
+	// replaces names the lost file for whose sake the only range is decoded.
+	replaces string
 	// failed tells what went wrong, by stream.
 	failed map[base.StreamID]error
 }
@@ -73,7 +75,9 @@ func (p *preparer) prepareNext(ctx context.Context) {
 		return
 	}
 	for _, r := range prepared {
-		p.ranges = append(p.ranges, encodePrepared(r))
+		encoded := encodePrepared(r)
+		encoded.Replaces = p.replaces
+		p.ranges = append(p.ranges, encoded)
 	}
 }
 

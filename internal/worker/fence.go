@@ -2,9 +2,11 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/lakestream-go/lakestream/internal/coord"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
@@ -102,4 +104,17 @@ func (f *fencer) gone(instance string, now time.Time) bool {
 		return false
 	}
 	return now.Sub(since) > f.leases.TTL
+}
+
+// Instances returns the processes whose lease stands, by their holder's name.
+func Instances(ctx context.Context, documents coord.Documents) ([]string, error) {
+	found, err := documents.List(ctx, LeasePrefix+instancePrefix)
+	if err != nil {
+		return nil, fmt.Errorf("listing instances: %w", err)
+	}
+	names := make([]string, len(found))
+	for i, d := range found {
+		names[i] = strings.TrimPrefix(d.Key, LeasePrefix+instancePrefix)
+	}
+	return names, nil
 }

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/catalog"
+	"github.com/lakestream-go/lakestream/internal/materialization/commit"
+	"github.com/lakestream-go/lakestream/internal/shard"
+)
+
+// ErrTablesBehind says that every acknowledged record is durable in the log, and
+// that a table did not hold all of them when the engine closed. Any engine on the
+// cluster goes on with it.
+var ErrTablesBehind = errors.New("tables are behind the log")
+
+// drain makes what was appended durable and waits for the tables of the streams
+// that this engine wrote to, at most DrainTimeout.
+func (e *Engine) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, e.opts.DrainTimeout)
+	defer cancel()
+	var errs []error
+	for _, s := range e.shards {
+		errs = append(errs, s.flushWriter(ctx))
+	}
+	if e.opts.Observe || e.opts.Compaction.Disabled {
+		return errors.Join(errs...)
+	}
+	for _, s := range e.shards {
+		s.draining.Store(true)
+		s.driver.Hurry()
+	}
+	var behind []string
+	for _, s := range e.shards {
+		behind = append(behind, s.awaitTables(ctx)...)
+	}
+	if len(behind) > 0 {
+		errs = append(errs, fmt.Errorf("%w: %s", ErrTablesBehind, strings.Join(behind, "; ")))
+	}
+	return errors.Join(errs...)
+}
+
+// awaitTables waits until the tables hold what the logs hold now, and returns
+// which do not and why.
+func (s *shardEngine) awaitTables(ctx context.Context) (behind []string) {
+	for id, heads := range s.writtenHeads() {
+		for {
+			changed := s.view.Changed()
+			lag := s.tableLag(id, heads)
+			if lag == 0 {
+				break
+			}
+			if c, _, err := s.committer(id); err == nil {
+				c.Flush()
+			}
+			status, _ := s.tableStatus(id)
+			if status.State == commit.StateSuspended || !waitFor(ctx, changed) {
+				behind = append(behind, s.explainLag(id, lag, status))
+				break
+			}
+		}
+	}
+	return behind
+}
+
+func waitFor(ctx context.Context, changed <-chan struct{}) bool {
+	select {
+	case <-changed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// writtenHeads returns the heads of the streams that this engine wrote to and
+// that have a table.
+func (s *shardEngine) writtenHeads() map[base.StreamID][]base.Offset {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[base.StreamID][]base.Offset)
+	s.view.Inspect(func(st *shard.State) {
+		for id := range s.wrote {
+			stream, ok := st.Stream(id)
+			if !ok || !catalog.Resolve(stream.Name, stream.Policy).Enabled {
+				continue
+			}
+			heads := make([]base.Offset, len(stream.Logs))
+			for i, l := range stream.Logs {
+				heads[i] = l.Head()
+			}
+			all[id] = heads
+		}
+	})
+	return all
+}
+
+// tableLag returns how many of the records below heads the table does not hold.
+func (s *shardEngine) tableLag(id base.StreamID, heads []base.Offset) (lag base.Offset) {
+	s.view.Inspect(func(st *shard.State) {
+		stream, ok := st.Stream(id)
+		if !ok {
+			return
+		}
+		for i, l := range stream.Logs {
+			if i < len(heads) {
+				lag += max(0, heads[i]-l.Materialized())
+			}
+		}
+	})
+	return lag
+}
+
+func (s *shardEngine) explainLag(id base.StreamID, lag base.Offset, status commit.Status) string {
+	table, _ := s.tableOf(id)
+	why := status.Reason
+	if tables, _ := s.driver.Troubles(); tables[id].Err != nil {
+		why = tables[id].Err.Error()
+	}
+	if why == "" {
+		why = "the time was too short (drain_timeout)"
+	}
+	return fmt.Sprintf("table %s lacks %d records: %s", table, lag, why)
+}

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/blob"
+	"github.com/lakestream-go/lakestream/internal/catalog"
+	"github.com/lakestream-go/lakestream/internal/cluster"
+	"github.com/lakestream-go/lakestream/internal/coord"
+	"github.com/lakestream-go/lakestream/internal/coord/natskv"
+	"github.com/lakestream-go/lakestream/internal/log"
+	"github.com/lakestream-go/lakestream/internal/materialization/icebergtables"
+	"github.com/lakestream-go/lakestream/internal/shard"
+)
+
+// closeTimeout bounds what Close does beside draining.
+const closeTimeout = 10 * time.Second
+
+// Engine is one instance of a cluster. Open one and Close it; it is safe for
+// concurrent use.
+type Engine struct {
+	opts     Options
+	clock    base.Clock
+	logger   *slog.Logger
+	instance string
+	started  time.Time
+
+	coordination coord.Store
+	objects      blob.Store
+	tables       *icebergtables.Tables
+	identity     cluster.Identity
+	meta         *shard.View
+	shards       []*shardEngine
+	catalog      *catalog.Catalog
+	fetcher      *log.Fetcher
+
+	stop context.CancelFunc
+	jobs sync.WaitGroup
+	once sync.Once
+	end  error
+}
+
+// Open finds or creates the cluster that the options name and starts this
+// instance of it. A configuration error is ErrInvalid and names the field; a
+// directory, server or store that cannot be reached is ErrUnavailable; data of
+// another cluster is ErrForeign. Whatever fails, nothing half-created remains
+// that a later Open would mistake for a cluster.
+func Open(ctx context.Context, opts Options) (*Engine, error) {
+	opts = opts.WithDefaults()
+	if err := opts.Validate(); err != nil {
+		return nil, fmt.Errorf("opening engine: %w", err)
+	}
+	clock := base.SystemClock{}
+	e := &Engine{
+		opts: opts, clock: clock, logger: opts.Logger, started: clock.Now(),
+		instance: ulid.Make().String(),
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	e.stop = stop
+	if err := e.open(ctx, running); err != nil {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("opening engine: %w", err), e.release(closing))
+	}
+	return e, nil
+}
+
+// open opens everything in the order in which each needs the one before.
+func (e *Engine) open(ctx, running context.Context) error {
+	if err := e.refuseMissing(); err != nil {
+		return err
+	}
+	if err := e.openStores(ctx); err != nil {
+		return err
+	}
+	identity, err := cluster.Bootstrap{
+		Coordination: e.coordination, Objects: e.objects, Shards: e.opts.Shards,
+		MustExist: e.opts.Observe, Clock: e.clock, Entropy: rand.Reader, Logger: e.logger,
+	}.Run(ctx)
+	if err != nil {
+		return err
+	}
+	e.identity = identity
+	if err := e.openTables(ctx); err != nil {
+		return err
+	}
+	if e.fetcher, err = log.NewFetcher(e.objects, e.opts.CacheBytes); err != nil {
+		return err
+	}
+	if err := e.openViews(ctx); err != nil {
+		return err
+	}
+	if !e.opts.Observe {
+		e.startJobs(running)
+	}
+	return nil
+}
+
+// refuseMissing keeps a command that only looks from creating what it looks for.
+func (e *Engine) refuseMissing() error {
+	if !e.opts.Observe || len(e.opts.NATS.URLs) > 0 {
+		return nil
+	}
+	if _, err := os.Stat(e.opts.DataDir); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("data directory %s does not exist: run a pipeline first, or name another with --data-dir: %w", e.opts.DataDir, base.ErrNotFound)
+	}
+	return nil
+}
+
+func (e *Engine) openStores(ctx context.Context) (err error) {
+	options := natskv.Options{Prefix: e.opts.NATS.Bucket, Name: e.label(), Clock: e.clock, Logger: e.logger}
+	if len(e.opts.NATS.URLs) > 0 {
+		e.coordination, err = openExternal(ctx, natskv.External{Options: options, URLs: e.opts.NATS.URLs, Replicas: e.opts.NATS.Replicas})
+	} else {
+		e.coordination, err = openEmbedded(ctx, natskv.Embedded{Options: options, Dir: e.opts.DataDir})
+	}
+	if err != nil {
+		return err
+	}
+	e.objects, err = blob.Open(ctx, e.opts.storageURL(), blob.Options{})
+	return err
+}
+
+// openExternal and openEmbedded keep a nil *natskv.Store out of the interface.
+func openExternal(ctx context.Context, e natskv.External) (coord.Store, error) {
+	store, err := natskv.Open(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}
+
+func openEmbedded(ctx context.Context, e natskv.Embedded) (coord.Store, error) {
+	store, err := natskv.OpenEmbedded(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}
+
+func (e *Engine) openViews(ctx context.Context) error {
+	ledgers := make([]catalog.Ledger, 0, e.identity.Shards)
+	for _, sh := range e.identity.Logs() {
+		view, err := e.openView(ctx, sh)
+		if err != nil {
+			return err
+		}
+		if sh == base.MetaShard {
+			e.meta = view
+			continue
+		}
+		e.shards = append(e.shards, newShardEngine(e, sh, view))
+		ledgers = append(ledgers, view)
+	}
+	e.catalog = catalog.New(ledgers, e.logger)
+	return nil
+}
+
+func (e *Engine) openView(ctx context.Context, sh base.Shard) (*shard.View, error) {
+	commits, err := e.coordination.Log(ctx, sh.String())
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", sh, err)
+	}
+	return shard.OpenView(ctx, shard.ViewOptions{
+		Cluster: e.identity.Cluster, Shard: sh, Log: commits, Reconnects: e.coordination.Reconnects,
+		Clock: e.clock, Logger: e.logger, Entropy: rand.Reader,
+	})
+}
+
+func (e *Engine) openTables(ctx context.Context) error {
+	tables, err := icebergtables.Open(ctx, icebergtables.Config{
+		Type: e.opts.Catalog.Type, URI: e.opts.catalogURI(), Warehouse: e.opts.warehouse(), Properties: e.opts.Catalog.Properties,
+	})
+	if err != nil {
+		return fmt.Errorf("opening table catalog: %w", err)
+	}
+	e.tables = tables
+	return nil
+}
+
+// label names this instance for people.
+func (e *Engine) label() string {
+	host := e.opts.InstanceID
+	if host == "" {
+		host, _ = os.Hostname()
+	}
+	return strings.TrimSpace("lakestream " + host)
+}
+
+// Cluster returns the id of the cluster as text.
+func (e *Engine) Cluster() string { return e.identity.Cluster.String() }
+
+// Close makes every append that was accepted durable, waits at most DrainTimeout
+// until the tables of the streams that this engine wrote to hold all of it, and
+// releases everything. ErrTablesBehind says that the log is complete and tables
+// are not; any engine on the cluster catches them up. A second call returns what
+// the first did.
+func (e *Engine) Close(ctx context.Context) error {
+	e.once.Do(func() {
+		drained := e.drain(ctx)
+		reportClosing(e, drained)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		e.end = errors.Join(drained, e.release(ctx))
+	})
+	return e.end
+}
+
+// release undoes open, in reverse, as far as it got.
+func (e *Engine) release(ctx context.Context) error {
+	var errs []error
+	for _, s := range e.shards {
+		errs = append(errs, s.closeWriter(ctx))
+	}
+	e.stop()
+	e.jobs.Wait()
+	for _, s := range e.shards {
+		s.view.Close()
+	}
+	if e.meta != nil {
+		e.meta.Close()
+	}
+	if e.tables != nil {
+		errs = append(errs, e.tables.Close())
+	}
+	if e.objects != nil {
+		errs = append(errs, e.objects.Close())
+	}
+	if e.coordination != nil {
+		errs = append(errs, e.coordination.Close(ctx))
+	}
+	return errors.Join(errs...)
+}

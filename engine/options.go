@@ -1,0 +1,257 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+)
+
+// DefaultDataDir is where an engine keeps its state unless told otherwise.
+const DefaultDataDir = "./lakestream-data"
+
+// Options say where an engine keeps its data and what it may use. The zero value
+// is complete: one directory with everything in it.
+type Options struct {
+	// DataDir is the directory for whatever has no other place.
+	DataDir string
+	// Shards is the number of commit shards of a cluster that is created; 4
+	// by default. An existing cluster keeps its own.
+	Shards int
+	// InstanceID labels this process for people.
+	InstanceID string
+
+	NATS       NATSOptions
+	Storage    StorageOptions
+	Catalog    CatalogOptions
+	WAL        WALOptions
+	Compaction CompactionOptions
+
+	// CacheBytes bounds the cache of fetched WAL blocks; 128 MiB by default.
+	CacheBytes int64
+	// LeaseTTL is how long others wait for an instance that is gone before
+	// they take over its background work; 15 s by default, at least 5 s.
+	LeaseTTL time.Duration
+	// DrainTimeout is how long Close waits for tables; 15 s by default.
+	DrainTimeout time.Duration
+
+	// Observe opens an existing cluster only to look at it or to act on
+	// demand: nothing is created and nothing runs in the background.
+	Observe bool
+	// Logger receives what happens in the background; by default slog.Default.
+	Logger *slog.Logger
+	// CrashPoint, when set, is called at named moments, so that a test can end
+	// the process there.
+	CrashPoint func(name string)
+}
+
+// NATSOptions say which NATS servers coordinate the cluster.
+type NATSOptions struct {
+	// URLs of the servers. None means a server inside this process, shared by
+	// all processes on the data directory.
+	URLs []string
+	// Bucket is the prefix of the KV buckets; "lakestream" by default.
+	Bucket string
+	// Replicas of each bucket on external servers; 0 means 3 on a cluster of
+	// servers, else 1.
+	Replicas int
+}
+
+// StorageOptions say where objects are kept.
+type StorageOptions struct {
+	// URL of the store: file:// or mem://. Empty means the data directory.
+	URL string
+}
+
+// CatalogOptions say which catalog the tables are in.
+type CatalogOptions struct {
+	// Type of the catalog: sql, which is the default.
+	Type string
+	// URI of the catalog; by default a SQLite file in the data directory.
+	URI string
+	// Warehouse is the location of the tables; by default in the data
+	// directory.
+	Warehouse string
+	// Properties are further Iceberg catalog properties.
+	Properties map[string]string
+}
+
+// WALOptions bound the write path. Zero fields take defaults that fit the store:
+// files answer in milliseconds, buckets in tens of them.
+type WALOptions struct {
+	// Linger is the longest that a record waits for company; 10 ms on files,
+	// 250 ms on buckets.
+	Linger time.Duration
+	// MaxObjectBytes flushes an object at this size; 8 MiB.
+	MaxObjectBytes int64
+	// MaxBufferedBytes makes writers wait; 64 MiB on files, 128 MiB else.
+	MaxBufferedBytes int64
+	// MaxRecordBytes refuses larger records; 16 MiB.
+	MaxRecordBytes int64
+	// UploadConcurrency is the number of parallel uploads; 4 on files, 16 else.
+	UploadConcurrency int
+	// Compression of records: zstd or none; none on files, zstd else.
+	Compression string
+}
+
+// CompactionOptions bound the passes that this process runs.
+type CompactionOptions struct {
+	// Disabled leaves compaction and tables to other instances.
+	Disabled bool
+	// Interval is the greatest age of raw records of a log without a table;
+	// 60 s.
+	Interval time.Duration
+	// TargetBytes of raw records make a pass due at once; 256 MiB.
+	TargetBytes int64
+	// MaxMemoryBytes bounds what one pass holds; 256 MiB.
+	MaxMemoryBytes int64
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// WithDefaults returns the options with every unset field filled in.
+func (o Options) WithDefaults() Options {
+	setDefault(&o.DataDir, DefaultDataDir)
+	setDefault(&o.NATS.Bucket, "lakestream")
+	setDefault(&o.Catalog.Type, "sql")
+	setDefault(&o.Shards, 4)
+	setDefault(&o.CacheBytes, 128*mib)
+	setDefault(&o.LeaseTTL, 15*time.Second)
+	setDefault(&o.DrainTimeout, 15*time.Second)
+	setDefault(&o.Compaction.Interval, time.Minute)
+	setDefault(&o.Compaction.TargetBytes, 256*mib)
+	setDefault(&o.Compaction.MaxMemoryBytes, 256*mib)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	o.WAL = o.WAL.withDefaults(o.onFiles())
+	return o
+}
+
+func (w WALOptions) withDefaults(files bool) WALOptions {
+	setDefault(&w.MaxObjectBytes, 8*mib)
+	setDefault(&w.MaxRecordBytes, 16*mib)
+	if files {
+		setDefault(&w.Linger, 10*time.Millisecond)
+		setDefault(&w.MaxBufferedBytes, 64*mib)
+		setDefault(&w.UploadConcurrency, 4)
+		setDefault(&w.Compression, "none")
+		return w
+	}
+	setDefault(&w.Linger, 250*time.Millisecond)
+	setDefault(&w.MaxBufferedBytes, 128*mib)
+	setDefault(&w.UploadConcurrency, 16)
+	setDefault(&w.Compression, "zstd")
+	return w
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// onFiles reports whether objects are files of this machine.
+func (o *Options) onFiles() bool {
+	return o.Storage.URL == "" || strings.HasPrefix(o.Storage.URL, "file:") || !strings.Contains(o.Storage.URL, "://")
+}
+
+// Validate checks every field and names each that is wrong as the configuration
+// does.
+func (o Options) Validate() error {
+	errs := []error{
+		between("shards", int64(o.Shards), 1, base.MaxShards),
+		between("cache_bytes", o.CacheBytes, mib, 1<<40),
+		between("wal.max_object_bytes", o.WAL.MaxObjectBytes, 64*kib, 256*mib),
+		between("wal.max_buffered_bytes", o.WAL.MaxBufferedBytes, mib, 1<<40),
+		between("wal.max_record_bytes", o.WAL.MaxRecordBytes, kib, 64*mib),
+		between("wal.upload_concurrency", int64(o.WAL.UploadConcurrency), 1, 256),
+		between("compaction.target_bytes", o.Compaction.TargetBytes, mib, 1<<40),
+		between("compaction.max_memory_bytes", o.Compaction.MaxMemoryBytes, 16*mib, 1<<40),
+		atLeast("wal.linger", o.WAL.Linger, time.Millisecond),
+		atLeast("lease_ttl", o.LeaseTTL, 5*time.Second),
+		atLeast("compaction.interval", o.Compaction.Interval, time.Second),
+		atLeast("drain_timeout", o.DrainTimeout, time.Second),
+	}
+	if o.WAL.Compression != "zstd" && o.WAL.Compression != "none" {
+		errs = append(errs, fmt.Errorf("wal.compression %q: want zstd or none: %w", o.WAL.Compression, base.ErrInvalid))
+	}
+	if o.Catalog.Type != "sql" {
+		errs = append(errs, fmt.Errorf("catalog.type %q: want sql: %w", o.Catalog.Type, base.ErrInvalid))
+	}
+	if len(o.NATS.URLs) > 0 && o.Storage.URL == "" {
+		errs = append(errs, fmt.Errorf("storage.url: name a store that every instance reaches when nats.urls are set: %w", base.ErrInvalid))
+	}
+	return errors.Join(errs...)
+}
+
+func between(field string, value, low, high int64) error {
+	if value < low || value > high {
+		return fmt.Errorf("%s %d: want %d to %d: %w", field, value, low, high, base.ErrInvalid)
+	}
+	return nil
+}
+
+func atLeast(field string, value, low time.Duration) error {
+	if value < low {
+		return fmt.Errorf("%s %s: want at least %s: %w", field, value, low, base.ErrInvalid)
+	}
+	return nil
+}
+
+// storageURL returns where objects are.
+func (o *Options) storageURL() string {
+	if o.Storage.URL != "" {
+		return o.Storage.URL
+	}
+	return fileURL(filepath.Join(o.DataDir, "objects"))
+}
+
+// catalogURI returns where the catalog is.
+func (o *Options) catalogURI() string {
+	if o.Catalog.URI != "" {
+		return o.Catalog.URI
+	}
+	return filepath.Join(o.DataDir, "catalog.db")
+}
+
+// warehouse returns where tables are: beside the objects when those have a place
+// of their own, as every instance reaches it.
+func (o *Options) warehouse() string {
+	switch {
+	case o.Catalog.Warehouse != "":
+		return o.Catalog.Warehouse
+	case o.Storage.URL != "" && !strings.HasPrefix(o.Storage.URL, "mem:"):
+		return strings.TrimSuffix(o.Storage.URL, "/") + "/warehouse"
+	default:
+		return fileURL(filepath.Join(o.DataDir, "warehouse"))
+	}
+}
+
+func fileURL(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+}
+
+// identity is what makes two options mean one engine.
+func (o *Options) identity() string {
+	if len(o.NATS.URLs) > 0 {
+		return strings.Join(o.NATS.URLs, ",") + "/" + o.NATS.Bucket
+	}
+	abs, err := filepath.Abs(o.DataDir)
+	if err != nil {
+		abs = o.DataDir
+	}
+	return abs + "/" + o.NATS.Bucket
+}

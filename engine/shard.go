@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/compaction"
+	"github.com/lakestream-go/lakestream/internal/materialization/commit"
+	"github.com/lakestream-go/lakestream/internal/shard"
+	"github.com/lakestream-go/lakestream/internal/wal"
+	"github.com/lakestream-go/lakestream/internal/worker"
+)
+
+// passMemoryShare is the part of compaction.max_memory_bytes that WAL objects of
+// a pass may fill; row groups and decoded batches take the rest.
+const passMemoryShare = 4
+
+// shardEngine is what an instance runs for one shard.
+type shardEngine struct {
+	engine *Engine
+	shard  base.Shard
+	view   *shard.View
+	driver *compaction.Driver
+
+	mu sync.Mutex
+	// All below are guarded by mu.
+	writer     *wal.Writer
+	committers map[base.StreamID]*commit.Committer
+	tables     map[base.StreamID]commit.Status
+	wrote      map[base.StreamID]bool
+	closed     bool
+
+	draining atomic.Bool
+}
+
+func newShardEngine(e *Engine, sh base.Shard, view *shard.View) *shardEngine {
+	s := &shardEngine{
+		engine: e, shard: sh, view: view,
+		committers: make(map[base.StreamID]*commit.Committer),
+		tables:     make(map[base.StreamID]commit.Status),
+		wrote:      make(map[base.StreamID]bool),
+	}
+	s.driver = compaction.NewDriver(compaction.DriverOptions{
+		View: view, Objects: e.objects, Tables: materializer{e.tables, e.clock}, Open: s.openSource,
+		Due:   compaction.Due{Age: e.opts.Compaction.Interval, Bytes: e.opts.Compaction.TargetBytes},
+		Bytes: e.opts.Compaction.MaxMemoryBytes / passMemoryShare, Instance: e.instance,
+		Clock: e.clock, Entropy: rand.Reader, Logger: e.logger.With("shard", sh.String()), CrashPoint: e.opts.CrashPoint,
+	})
+	return s
+}
+
+// startJobs runs what an instance does in the background, until running ends.
+func (e *Engine) startJobs(running context.Context) {
+	leases := worker.Leases{
+		Documents: e.coordination.Documents(), Clock: e.clock, Holder: e.instance, TTL: e.opts.LeaseTTL, Logger: e.logger,
+	}
+	ledgers := make([]worker.Ledger, len(e.shards))
+	for i, s := range e.shards {
+		ledgers[i] = s.view
+	}
+	e.jobs.Go(func() { leases.KeepAlive(running) })
+	e.jobs.Go(func() { leases.FenceDead(running, ledgers, e.coordination.Reconnects) })
+	if e.opts.Compaction.Disabled {
+		return
+	}
+	for _, s := range e.shards {
+		e.jobs.Go(func() { leases.Run(running, "compact."+s.shard.String(), s.driver.Run) })
+		e.jobs.Go(func() { s.superviseTables(running, leases) })
+	}
+}

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/catalog"
+	"github.com/lakestream-go/lakestream/internal/materialization/commit"
+	"github.com/lakestream-go/lakestream/internal/shard"
+	"github.com/lakestream-go/lakestream/internal/worker"
+)
+
+// Status is what an engine knows of its cluster at one moment, for people and for
+// monitoring. Its JSON is stable: fields are added, never renamed.
+type Status struct {
+	Cluster      string    `json:"cluster"`
+	Coordination string    `json:"coordination"`
+	Storage      string    `json:"storage"`
+	Catalog      string    `json:"catalog"`
+	Warehouse    string    `json:"warehouse"`
+	Time         time.Time `json:"time"`
+	// Problems are what someone should look at; none means healthy.
+	Problems  []Problem      `json:"problems"`
+	Instances []string       `json:"instances"`
+	Shards    []ShardStatus  `json:"shards"`
+	Streams   []StreamStatus `json:"streams"`
+	// Written counts what this engine appended since it was opened.
+	Written Written `json:"written"`
+}
+
+// Problem is something that is wrong, and what to do next.
+type Problem struct {
+	What       string `json:"what"`
+	Reason     string `json:"reason"`
+	NextAction string `json:"next_action"`
+}
+
+// Written counts appends of one engine.
+type Written struct {
+	Records int64 `json:"records"`
+	Bytes   int64 `json:"bytes"`
+	Objects int64 `json:"objects"`
+}
+
+// ShardStatus is the state of one shard as this engine's view shows it.
+type ShardStatus struct {
+	Shard    string `json:"shard"`
+	Revision uint64 `json:"revision"`
+	// Objects are those that live index entries reference, Dead those that
+	// nothing does.
+	Objects int `json:"objects"`
+	Dead    int `json:"dead"`
+	Writers int `json:"writers"`
+	// Foreign counts records in the commit log that are not this cluster's.
+	Foreign     int64  `json:"foreign_records"`
+	FoldVersion uint32 `json:"fold_version"`
+	// Stopped says why the shard does not go on; empty while it does.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// StreamStatus is the state of one stream.
+type StreamStatus struct {
+	Name       string       `json:"name"`
+	Shard      string       `json:"shard"`
+	Partitions int          `json:"partitions"`
+	Records    int64        `json:"records"`
+	Bytes      int64        `json:"bytes"`
+	Logs       []LogStatus  `json:"logs"`
+	Table      *TableStatus `json:"table,omitempty"`
+}
+
+// LogStatus is the state of one partition. Offsets below RawFrom are compacted,
+// those below Materialized are in the table.
+type LogStatus struct {
+	Partition    Partition `json:"partition"`
+	Start        Offset    `json:"start"`
+	Head         Offset    `json:"head"`
+	RawFrom      Offset    `json:"raw_from"`
+	Prepared     Offset    `json:"prepared"`
+	Materialized Offset    `json:"materialized"`
+	Entries      int       `json:"entries"`
+}
+
+// TableStatus is the state of a stream's table.
+type TableStatus struct {
+	Name string `json:"name"`
+	// State is PENDING, RUNNING, DEGRADED or SUSPENDED.
+	State      string `json:"state"`
+	Reason     string `json:"reason,omitempty"`
+	NextAction string `json:"next_action,omitempty"`
+	// Behind counts the records that the log holds and the table does not.
+	Behind      int64  `json:"behind"`
+	Snapshot    int64  `json:"snapshot,omitempty"`
+	Rows        int64  `json:"rows"`
+	DeadLetters int64  `json:"dead_letters"`
+	UUID        string `json:"uuid,omitempty"`
+	Location    string `json:"location,omitempty"`
+	Metadata    string `json:"metadata,omitempty"`
+}
+
+// Status looks at everything. What does not answer becomes a problem in the
+// status; the call itself never fails and takes at most until ctx ends.
+func (e *Engine) Status(ctx context.Context) Status {
+	st := Status{
+		Cluster: e.Cluster(), Coordination: e.coordination.String(), Storage: e.objects.String(),
+		Catalog: e.opts.catalogURI(), Warehouse: e.opts.warehouse(), Time: e.clock.Now().UTC(),
+		Problems: []Problem{}, Instances: []string{}, Shards: []ShardStatus{}, Streams: []StreamStatus{},
+	}
+	instances, err := worker.Instances(ctx, e.coordination.Documents())
+	if err != nil {
+		st.problem("coordination "+st.Coordination, err, "check that NATS runs and can be reached")
+	}
+	st.Instances = append(st.Instances, instances...)
+	for _, s := range e.shards {
+		st.addShard(s)
+	}
+	for _, info := range e.catalog.List() {
+		st.Streams = append(st.Streams, e.streamStatus(ctx, info, &st))
+	}
+	return st
+}
+
+func (st *Status) problem(what string, err error, next string) {
+	st.Problems = append(st.Problems, Problem{What: what, Reason: err.Error(), NextAction: next})
+}
+
+func (st *Status) addShard(s *shardEngine) {
+	var sh ShardStatus
+	s.view.Inspect(func(state *shard.State) {
+		sh = ShardStatus{
+			Shard: s.shard.String(), Revision: uint64(state.Revision()), Objects: state.Objects(),
+			Dead: len(state.Dead()), Writers: len(state.Writers()), Foreign: state.Foreign(), FoldVersion: state.FoldVersion(),
+		}
+	})
+	if err := s.view.Err(); err != nil && !errors.Is(err, base.ErrClosed) {
+		sh.Stopped = err.Error()
+		st.problem("shard "+sh.Shard, err, "see the reason; appends and reads of its streams wait")
+	}
+	if _, logs := s.driver.Troubles(); len(logs) > 0 {
+		for id, t := range logs {
+			st.problem("log "+id.String()+" of shard "+sh.Shard, t.Err, "restore the object; other logs go on")
+		}
+	}
+	w := s.written()
+	st.Written.Records += w.Records
+	st.Written.Bytes += w.Bytes
+	st.Written.Objects += w.Objects
+	st.Shards = append(st.Shards, sh)
+}
+
+func (e *Engine) streamStatus(ctx context.Context, info catalog.Stream, st *Status) StreamStatus {
+	out := StreamStatus{Name: info.Name.String(), Shard: info.Shard.String(), Partitions: info.Partitions, Logs: []LogStatus{}}
+	var behind int64
+	s := e.shards[info.Shard]
+	s.view.Inspect(func(state *shard.State) {
+		stream, ok := state.Stream(info.ID)
+		if !ok {
+			return
+		}
+		for _, l := range stream.Logs {
+			out.Logs = append(out.Logs, LogStatus{
+				Partition: l.ID().Partition, Start: l.Start(), Head: l.Head(), RawFrom: state.RawStart(l),
+				Prepared: l.Prepared(), Materialized: l.Materialized(), Entries: l.Len(),
+			})
+			out.Records += int64(l.Head() - l.Start())
+			out.Bytes += l.Bytes()
+			behind += int64(l.Head() - max(l.Materialized(), l.Start()))
+		}
+	})
+	if info.Table.Enabled {
+		out.Table = e.tableStatus(ctx, s, info, behind, st)
+	}
+	return out
+}
+
+// tableStatus joins what the fold, the committer of this instance and the catalog
+// say of a table.
+func (e *Engine) tableStatus(ctx context.Context, s *shardEngine, info catalog.Stream, behind int64, st *Status) *TableStatus {
+	t := &TableStatus{Name: info.Table.String(), State: string(commit.StatePending), Behind: behind, UUID: info.TableUUID}
+	if info.TableUUID != "" {
+		t.State = string(commit.StateRunning)
+	}
+	if status, ok := s.tableStatus(info.ID); ok && status.State != commit.StatePending {
+		t.State, t.Reason, t.NextAction = string(status.State), status.Reason, status.NextAction
+	}
+	if troubles, _ := s.driver.Troubles(); troubles[info.ID].Err != nil {
+		t.State, t.Reason = string(commit.StateDegraded), troubles[info.ID].Err.Error()
+		t.NextAction = "the log is kept and the table is tried again; see the reason"
+	}
+	main, dead := tableIdents(info.Table)
+	loaded, err := e.tables.Load(ctx, main)
+	switch {
+	case errors.Is(err, base.ErrNotFound):
+	case err != nil:
+		t.State, t.Reason, t.NextAction = string(commit.StateDegraded), err.Error(), "check the catalog"
+	default:
+		t.Snapshot, t.Rows, t.Location, t.Metadata = loaded.Head, loaded.Rows, loaded.Location, loaded.Metadata
+	}
+	if loaded, err := e.tables.Load(ctx, dead); err == nil {
+		t.DeadLetters = loaded.Rows
+	}
+	if t.State == string(commit.StateDegraded) || t.State == string(commit.StateSuspended) {
+		st.problem("table "+t.Name+" is "+t.State, errors.New(t.Reason), t.NextAction)
+	}
+	return t
+}

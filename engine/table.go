@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/catalog"
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
+	"github.com/lakestream-go/lakestream/internal/materialization"
+	"github.com/lakestream-go/lakestream/internal/materialization/verify"
+	"github.com/lakestream-go/lakestream/internal/shard"
+)
+
+// Types of table operations.
+type (
+	// Row is one row of a table: each column's value as JSON.
+	Row = materialization.Row
+	// VerifyReport is the outcome of a proof.
+	VerifyReport = verify.Report
+)
+
+// Errors of a proof.
+var (
+	// ErrNotProven says that a table does not hold each record exactly once.
+	ErrNotProven = verify.ErrNotProven
+	// ErrIncomplete says that a part of the log is not in the table yet.
+	ErrIncomplete = verify.ErrIncomplete
+)
+
+// Table is the table that a stream fills, with its dead-letter table. It is safe
+// for concurrent use.
+type Table struct {
+	shard  *shardEngine
+	stream catalog.Stream
+}
+
+// Table returns the stream's table, which may not exist in the catalog yet.
+func (s *Stream) Table() *Table { return &Table{shard: s.shard, stream: s.info} }
+
+// Table returns the table of this name (namespace.name), or ErrNotFound when no
+// stream fills one. The name of a stream (namespace/name) serves as well.
+func (e *Engine) Table(name string) (*Table, error) {
+	for _, info := range e.catalog.List() {
+		if info.Table.Enabled && (info.Table.String() == name || info.Name.String() == name) {
+			return &Table{shard: e.shards[info.Shard], stream: info}, nil
+		}
+	}
+	return nil, fmt.Errorf("table %s: no stream fills it: %w", name, base.ErrNotFound)
+}
+
+// Name returns the table's full name.
+func (t *Table) Name() string { return t.stream.Table.String() }
+
+// Stream returns the name of the stream that fills the table.
+func (t *Table) Stream() string { return t.stream.Name.String() }
+
+// Head returns up to limit rows of the current snapshot, with the chosen columns
+// or all. A table that was not created yet is ErrNotFound.
+func (t *Table) Head(ctx context.Context, columns []string, limit int) ([]Row, error) {
+	tables := t.shard.engine.tables
+	main, _ := tableIdents(t.stream.Table)
+	loaded, err := tables.Load(ctx, main)
+	if errors.Is(err, base.ErrNotFound) {
+		return nil, fmt.Errorf("table %s has no rows yet: %w", t.Name(), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return materialization.Head(ctx, tables, loaded, columns, limit)
+}
+
+// Verify proves, up to the materialized end, that the table and its dead-letter
+// table hold each record of the stream exactly once. The report says what was
+// found; the error only that the proof could not be made.
+func (t *Table) Verify(ctx context.Context) (*VerifyReport, error) {
+	logs, err := t.logs()
+	if err != nil {
+		return nil, err
+	}
+	tables := t.shard.engine.tables
+	main, dead := tableIdents(t.stream.Table)
+	loaded, err := tables.Load(ctx, main)
+	if err != nil {
+		return nil, fmt.Errorf("verifying: %w", err)
+	}
+	letters, err := tables.Load(ctx, dead)
+	if err != nil && !errors.Is(err, base.ErrNotFound) {
+		return nil, fmt.Errorf("verifying: %w", err)
+	}
+	return verify.Run(ctx, tables, verify.Input{Table: loaded, DeadLetter: letters, Logs: logs})
+}
+
+func (t *Table) logs() (logs []verify.Log, err error) {
+	err = fmt.Errorf("stream %s: %w", t.Stream(), base.ErrNotFound)
+	t.shard.view.Inspect(func(s *shard.State) {
+		stream, ok := s.Stream(t.stream.ID)
+		if !ok {
+			return
+		}
+		err = nil
+		for _, l := range stream.Logs {
+			logs = append(logs, verify.Log{
+				Partition: l.ID().Partition, Materialized: l.Materialized(), Head: l.Head(), LeftOut: l.LeftOut(),
+			})
+		}
+	})
+	return logs, err
+}
+
+// Lag returns how many records the log holds and the table does not.
+func (t *Table) Lag() int64 {
+	logs, err := t.logs()
+	if err != nil {
+		return 0
+	}
+	var lag int64
+	for _, l := range logs {
+		lag += int64(l.Head - l.Materialized)
+	}
+	return lag
+}
+
+// WaitCaughtUp blocks until the table holds what the log holds now, or ctx ends.
+func (t *Table) WaitCaughtUp(ctx context.Context) error {
+	logs, err := t.logs()
+	if err != nil {
+		return err
+	}
+	heads := make([]base.Offset, len(logs))
+	for i, l := range logs {
+		heads[i] = l.Head
+	}
+	return t.shard.view.WaitUntil(ctx, func(s *shard.State) bool {
+		stream, ok := s.Stream(t.stream.ID)
+		if !ok {
+			return true
+		}
+		for i, l := range stream.Logs {
+			if i < len(heads) && l.Materialized() < heads[i] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Reset forgets the table that the stream was bound to, so that a new one is
+// filled from the first live record on. The old table and its dead-letter table
+// must be gone from the catalog, dropped or renamed: ErrExists otherwise, since
+// what they hold would be doubled.
+func (t *Table) Reset(ctx context.Context) error {
+	main, dead := tableIdents(t.stream.Table)
+	for _, ident := range []materialization.Ident{main, dead} {
+		_, err := t.shard.engine.tables.Load(ctx, ident)
+		if err == nil {
+			return fmt.Errorf("table %s is still in the catalog: drop or rename it first: %w", ident, base.ErrExists)
+		}
+		if !errors.Is(err, base.ErrNotFound) {
+			return fmt.Errorf("resetting table %s: %w", ident, err)
+		}
+	}
+	out, err := t.shard.view.Publish(ctx, &commitpb.TableReset{Stream: uint64(t.stream.ID), TableUuid: t.stream.TableUUID})
+	if err != nil {
+		return fmt.Errorf("resetting table %s: %w", t.Name(), err)
+	}
+	if !out.OK() {
+		return fmt.Errorf("resetting table %s: %s: %w", t.Name(), out.Rejected, base.ErrConflict)
+	}
+	return nil
+}
