@@ -30,7 +30,7 @@ var frames = sync.Pool{New: func() any {
 
 // compressZstd returns data as one frame. Call release when done with it.
 func compressZstd(data []byte) *frame {
-	f := frames.Get().(*frame) //nolint:errcheck,forcetypeassert // the pool holds nothing else
+	f := frames.Get().(*frame) // the pool holds nothing else
 	f.data = f.encoder.EncodeAll(data, f.data[:0])
 	return f
 }
@@ -51,20 +51,25 @@ var decoders = sync.Pool{New: func() any {
 	return decoder
 }}
 
+// zstdMaxRatio is how many bytes a byte of a frame can become: a block of four
+// bytes repeats one byte 128 KiB times.
+const zstdMaxRatio = (128 << 10) / 4
+
 // decompressZstd decodes one frame into dst[:0], growing it to the size that the
-// frame declares. A frame that declares none, or more than limit bytes, is
-// refused before anything is allocated.
+// frame declares. A frame that declares none, more than limit bytes, or more than a
+// frame of its length can hold, is refused before anything is allocated.
 func decompressZstd(dst, data []byte, limit int) ([]byte, error) {
 	var header zstd.Header
 	if err := header.Decode(data); err != nil {
 		return dst, corruptf("zstd frame: %v", err)
 	}
-	if !header.HasFCS || header.FrameContentSize > uint64(limit) { //nolint:gosec // limit is positive
-		return dst, corruptf("zstd frame declares %d bytes, at most %d are read", header.FrameContentSize, limit)
+	most := min(limit, len(data)*zstdMaxRatio)
+	if !header.HasFCS || header.FrameContentSize > uint64(most) { //nolint:gosec // most is positive
+		return dst, corruptf("zstd frame declares %d bytes, at most %d are read", header.FrameContentSize, most)
 	}
-	size := int(header.FrameContentSize) //nolint:gosec // bounded by limit
+	size := int(header.FrameContentSize) //nolint:gosec // bounded by most
 	dst = slices.Grow(dst[:0], size)
-	decoder := decoders.Get().(*zstd.Decoder) //nolint:errcheck,forcetypeassert // the pool holds nothing else
+	decoder := decoders.Get().(*zstd.Decoder) // the pool holds nothing else
 	defer decoders.Put(decoder)
 	out, err := decoder.DecodeAll(data, dst[:0:size])
 	if err != nil {

@@ -1,0 +1,65 @@
+package wal
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Stats is a snapshot of what a Writer did since it was made.
+type Stats struct {
+	// Appends and Records count what was acknowledged.
+	Appends, Records int64
+	// Objects and ObjectBytes count the objects that were put.
+	Objects, ObjectBytes int64
+	// Flushes counts sealed objects by reason.
+	Flushes map[string]uint64
+	// PutTime is the sum of the times that successful uploads took, with
+	// their retries; CommitTime that from a record's put to its outcome.
+	PutTime, CommitTime time.Duration
+	// PutErrors and CommitErrors count failed attempts, which are repeated.
+	PutErrors, CommitErrors int64
+	// Writers counts the writers that were opened: above 1 means fences.
+	Writers int64
+	// BufferedBytes is what unresolved appends hold now.
+	BufferedBytes int64
+	// InFlight is how many sealed objects are unresolved now.
+	InFlight int
+	// Blocked is whether nothing has moved for half a minute.
+	Blocked bool
+}
+
+type counters struct {
+	appends, records        atomic.Int64
+	objects, objectBytes    atomic.Int64
+	putTime, commitTime     atomic.Int64 // nanoseconds
+	putErrors, commitErrors atomic.Int64
+	writers, buffered       atomic.Int64
+	blocked                 atomic.Bool
+}
+
+var sealNames = [sealReasons]string{
+	SealedBySize: "size", SealedEagerly: "eager", SealedIdle: "idle", SealedByLinger: "linger", SealedByFlush: "flush",
+}
+
+// String returns the reason as metrics name it.
+func (r SealReason) String() string { return sealNames[r] }
+
+// Stats returns a snapshot. Its numbers may be of slightly different moments.
+func (w *Writer) Stats() Stats {
+	s := Stats{
+		Appends: w.count.appends.Load(), Records: w.count.records.Load(),
+		Objects: w.count.objects.Load(), ObjectBytes: w.count.objectBytes.Load(),
+		Flushes: make(map[string]uint64, sealReasons),
+		PutTime: time.Duration(w.count.putTime.Load()), CommitTime: time.Duration(w.count.commitTime.Load()),
+		PutErrors: w.count.putErrors.Load(), CommitErrors: w.count.commitErrors.Load(),
+		Writers: w.count.writers.Load(), BufferedBytes: w.count.buffered.Load(),
+		Blocked: w.count.blocked.Load(),
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.InFlight = w.core.InFlight()
+	for reason := range sealReasons {
+		s.Flushes[reason.String()] = w.core.seals[reason]
+	}
+	return s
+}
