@@ -19,6 +19,7 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 	var committers sync.WaitGroup
 	defer committers.Wait()
 	prepared := make(map[base.StreamID]base.Offset)
+	running := make(map[base.StreamID]bool)
 	for {
 		changed := s.view.Changed()
 		for id, sum := range s.preparedSums() {
@@ -26,12 +27,13 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 				continue
 			}
 			prepared[id] = sum
-			c, isNew, err := s.committer(id)
+			c, err := s.committer(id)
 			if err != nil {
 				s.engine.logger.Error("a table has no committer", "stream", uint64(id), "reason", err.Error())
 				continue
 			}
-			if isNew {
+			if !running[id] {
+				running[id] = true
 				name := fmt.Sprintf("table.%s-%d", s.shard, id)
 				committers.Go(func() { leases.Run(ctx, name, func(ctx context.Context) { _ = c.Run(ctx) }) })
 			}
@@ -65,28 +67,28 @@ func (s *shardEngine) preparedSums() map[base.StreamID]base.Offset {
 	return sums
 }
 
-// committer returns the committer of a stream's table, and whether it is new.
-func (s *shardEngine) committer(id base.StreamID) (c *commit.Committer, isNew bool, err error) {
+// committer returns the committer of a stream's table, made at the first call.
+func (s *shardEngine) committer(id base.StreamID) (*commit.Committer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.committers[id]; c != nil {
-		return c, false, nil
+		return c, nil
 	}
 	table, ok := s.tableOf(id)
 	if !ok {
-		return nil, false, fmt.Errorf("stream %d: %w", id, base.ErrNotFound)
+		return nil, fmt.Errorf("stream %d: %w", id, base.ErrNotFound)
 	}
 	main, dead := tableIdents(table)
-	c, err = commit.New(commit.Options{
+	c, err := commit.New(commit.Options{
 		Table: main, DeadLetter: dead, Tables: s.engine.tables, Source: tableSource{view: s.view, stream: id},
 		Clock: s.engine.clock, Entropy: rand.Reader, Interval: table.CommitInterval, CrashPoint: s.engine.opts.CrashPoint,
 		OnStatus: func(status commit.Status, err error) { s.noteTable(id, main.String(), status, err) },
 	})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	s.committers[id] = c
-	return c, true, nil
+	return c, nil
 }
 
 func (s *shardEngine) tableOf(id base.StreamID) (table catalog.Table, ok bool) {

@@ -53,7 +53,7 @@ func (s *shardEngine) awaitTables(ctx context.Context) (behind []string) {
 			if lag == 0 {
 				break
 			}
-			if c, _, err := s.committer(id); err == nil {
+			if c, err := s.committer(id); err == nil {
 				c.Flush()
 			}
 			status, _ := s.tableStatus(id)
