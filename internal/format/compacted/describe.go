@@ -1,6 +1,7 @@
 package compacted
 
 import (
+	"bytes"
 	"io"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -92,3 +93,6 @@ func (d *Description) add(r *recordbatch.Positioned) error {
 	}
 	return nil
 }
+
+// Is reports whether data begins as a Parquet file does.
+func Is(data []byte) bool { return bytes.HasPrefix(data, []byte("PAR1")) }

@@ -1,6 +1,7 @@
 package walobject
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -97,3 +98,6 @@ func describeBatches(data []byte, b *Block) (map[string]int, error) {
 	}
 	return batches, nil
 }
+
+// Is reports whether data begins as a WAL object does.
+func Is(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
