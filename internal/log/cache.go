@@ -107,7 +107,7 @@ func (c *cache) settle(item *cacheItem, value cached, err error) {
 	item.element = c.order.PushFront(item)
 	c.used += value.weight
 	for c.used > c.limit {
-		c.removeLocked(c.order.Back().Value.(*cacheItem)) //nolint:forcetypeassert // the list holds nothing else
+		c.removeLocked(c.order.Back().Value.(*cacheItem)) // the list holds nothing else
 	}
 }
 

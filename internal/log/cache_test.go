@@ -35,7 +35,7 @@ func TestTheCacheStaysWithinItsBytes(t *testing.T) {
 					require.Equal(t, fmt.Append(nil, key), value.data)
 				}
 			},
-			"forget": func(t *rapid.T) { c.forget("a") },
+			"forget": func(*rapid.T) { c.forget("a") },
 			"": func(t *rapid.T) {
 				var sum int64
 				for _, item := range c.items {
@@ -253,7 +253,7 @@ func TestPrefetchingIsBounded(t *testing.T) {
 	}
 	hold := make(chan struct{})
 	var flying, most atomic.Int64
-	w.faults = func(call blob.Call) blob.Fault {
+	w.faults = func(blob.Call) blob.Fault {
 		return blob.Fault{Wait: func(context.Context) error {
 			most.Store(max(most.Load(), flying.Add(1)))
 			defer flying.Add(-1)

@@ -59,8 +59,8 @@ func (s *foldedShard) append(n int) {
 	require.NoError(s.t, s.store.Put(s.t.Context(), base.WALKey(testShard, s.writer, s.seq), block))
 	revision := s.put(&commitpb.Append{
 		Writer: uint64(s.writer), Seq: uint64(s.seq), Size: uint64(len(block)),
-		Stream: []uint64{uint64(s.log.Stream)}, Partition: []uint32{1}, Records: []uint32{uint32(n)},
-		Pos: []uint32{64}, Len: []uint32{uint32(len(block) - 64)}, MinTime: []int64{0}, MaxTime: []int64{0},
+		Stream: []uint64{uint64(s.log.Stream)}, Partition: []uint32{1}, Records: []uint32{uint32(n)}, //nolint:gosec // small
+		Pos: []uint32{64}, Len: []uint32{uint32(len(block) - 64)}, MinTime: []int64{0}, MaxTime: []int64{0}, //nolint:gosec // small
 	})
 	for i := range added {
 		s.all = append(s.all, recordbatch.Positioned{
@@ -81,7 +81,7 @@ func (s *foldedShard) compact(start, end base.Offset) {
 	s.put(&commitpb.Compact{
 		Writer: uint64(s.writer), Seq: uint64(s.seq), ReadRevision: uint64(s.revision),
 		Stream: []uint64{uint64(s.log.Stream)}, Partition: []uint32{1},
-		Start: []uint64{uint64(start)}, End: []uint64{uint64(end)}, Size: []uint64{uint64(len(object))},
+		Start: []uint64{uint64(start)}, End: []uint64{uint64(end)}, Size: []uint64{uint64(len(object))}, //nolint:gosec // small
 	})
 }
 

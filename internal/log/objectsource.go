@@ -20,7 +20,7 @@ type objectSource struct {
 	fetcher *Fetcher
 	key     string
 	size    int64
-	ctx     context.Context //nolint:containedctx // io.ReaderAt takes none
+	ctx     context.Context // io.ReaderAt takes none
 	// sequential says that the next blocks will be wanted too.
 	sequential bool
 }

@@ -12,7 +12,7 @@ import (
 
 // rangeSource is a Source over a range of a log, raw or compacted.
 type rangeSource struct {
-	ctx     context.Context //nolint:containedctx // recordbatch.Source takes none
+	ctx     context.Context // recordbatch.Source takes none
 	fetcher *Fetcher
 	index   Index
 	log     base.LogID

@@ -25,7 +25,6 @@ type Description struct {
 	FirstAppend, LastAppend     base.Millis
 	FirstRevision, LastRevision base.Revision
 	KeyBytes, ValueBytes        int64
-	recordsSeen                 int64
 }
 
 // RowGroupDescription is one row group of an object.
@@ -77,11 +76,10 @@ func (r *Reader) verifyChunks() error {
 }
 
 func (d *Description) add(r *recordbatch.Positioned) error {
-	if d.recordsSeen == 0 {
+	if r.Offset == d.Meta.Range.Start {
 		d.MinTime, d.MaxTime = r.Timestamp, r.Timestamp
 		d.FirstAppend, d.FirstRevision = r.AppendTime, r.Revision
 	}
-	d.recordsSeen++
 	d.MinTime = min(d.MinTime, r.Timestamp)
 	d.MaxTime = max(d.MaxTime, r.Timestamp)
 	d.LastAppend, d.LastRevision = r.AppendTime, r.Revision

@@ -28,10 +28,10 @@ func (c *columns) open(group *file.RowGroupReader) error {
 	for i, long := range []*longReader{
 		colOffset: &c.offsets, colTimestamp: &c.timestamps, colAppendTime: &c.appendTimes, colRevision: &c.revisions,
 	} {
-		long.column = c.opened[i].(*file.Int64ColumnChunkReader) //nolint:forcetypeassert // the schema was checked
+		long.column = c.opened[i].(*file.Int64ColumnChunkReader) // the schema was checked
 	}
 	blobs := func(i int) *file.ByteArrayColumnChunkReader {
-		return c.opened[i].(*file.ByteArrayColumnChunkReader) //nolint:forcetypeassert // the schema was checked
+		return c.opened[i].(*file.ByteArrayColumnChunkReader) // the schema was checked
 	}
 	c.keys.column, c.values.column = blobs(colKey), blobs(colValue)
 	c.headers.open(blobs(colHeaderKey), blobs(colHeaderValue))
