@@ -2,7 +2,6 @@ package blob
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -28,21 +27,19 @@ type Options struct {
 // Anything else is ErrInvalid. No error holds a password of the URL. The caller
 // closes the store.
 func Open(_ context.Context, rawURL string, opts Options) (Store, error) {
-	scheme, _, isURL := strings.Cut(rawURL, "://")
-	if !isURL {
+	if !strings.Contains(rawURL, "://") {
 		return openFile(rawURL, opts)
 	}
+	// No message repeats the URL or the parser's error, which quotes it: where a
+	// URL is malformed, a secret may stand anywhere in it.
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		// The parser's message repeats the URL with its secrets: keep the cause only.
-		if cause := (*url.Error)(nil); errors.As(err, &cause) {
-			err = cause.Err
-		}
-		return nil, fmt.Errorf("parsing storage url: %w: %w", base.ErrInvalid, err)
+		return nil, fmt.Errorf("storage url: %w: it cannot be parsed: want scheme://host/path, or a plain path",
+			base.ErrInvalid)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("storage url %s://…: %w: credentials, query and fragment have no place in it",
-			scheme, base.ErrInvalid)
+			u.Scheme, base.ErrInvalid)
 	}
 	switch u.Scheme {
 	case "file":
@@ -51,21 +48,21 @@ func Open(_ context.Context, rawURL string, opts Options) (Store, error) {
 		return openMem(u)
 	default:
 		return nil, fmt.Errorf("storage url: %w: scheme %q is not supported: want file, mem or a plain path",
-			base.ErrInvalid, scheme)
+			base.ErrInvalid, u.Scheme)
 	}
 }
 
 func openFileURL(u *url.URL, opts Options) (Store, error) {
 	if u.Host != "" && u.Host != "localhost" {
-		return nil, fmt.Errorf("storage url %s: %w: want file:///absolute/path; write a relative path without file://",
-			u, base.ErrInvalid)
+		return nil, fmt.Errorf("storage url file://…: %w: want file:///absolute/path; write a relative path without file://",
+			base.ErrInvalid)
 	}
 	return openFile(u.Path, opts)
 }
 
 func openMem(u *url.URL) (Store, error) {
 	if strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("storage url %s: %w: mem takes no path", u, base.ErrInvalid)
+		return nil, fmt.Errorf("storage url mem://…: %w: mem takes no path", base.ErrInvalid)
 	}
 	return newBucketStore(memblob.OpenBucket(&memblob.Options{NoMD5: true}), "mem://"+u.Host), nil
 }

@@ -48,7 +48,9 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"fragment", "mem://#hunter2", "fragment"},
 		{"relative file url", "file://folder/a", "write a relative path without file://"},
 		{"memory with a path", "mem://name/a", "mem takes no path"},
-		{"not a url", "s3://us%zz:hunter2@host", "parsing storage url"},
+		{"not a url", "s3://us%zz:hunter2@host", "cannot be parsed"},
+		{"a secret where a port should be", "s3://user:hunter2/x@host", "cannot be parsed"},
+		{"a secret behind the path", "mem:/://user:hunter2@", "mem takes no path"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
