@@ -107,7 +107,7 @@ func (s *State) chain(data []byte, out *Outcome) {
 	h := sha256.New()
 	h.Write(s.hash[:])
 	h.Write(data)
-	var b []byte
+	b := make([]byte, 0, 64+16*len(out.Logs))
 	b = binary.BigEndian.AppendUint64(b, uint64(out.Time))
 	b = binary.BigEndian.AppendUint64(b, uint64(out.Stream))
 	b = appendText(b, string(out.Rejected))

@@ -13,7 +13,7 @@ func (s *State) foldCompact(p *commitpb.Compact, out *Outcome) error {
 	if !ok || err != nil {
 		return err
 	}
-	if !validCompact(p) {
+	if !validCompact(p) || base.Revision(p.GetReadRevision()) >= out.Revision {
 		// The keys cannot be told from a malformed record; its objects are
 		// found as orphans once the writer is closed.
 		out.Rejected = Malformed
@@ -81,12 +81,21 @@ func (s *State) compactable(id base.LogID, r base.OffsetRange, read base.Revisio
 	return l, first, last, Accepted
 }
 
+// validCompact checks what no correct pass gets wrong. A log may occur once: the
+// key of an object follows from log and range, and a second part with the same key
+// would bury the object that the first made live.
 func validCompact(p *commitpb.Compact) bool {
 	n := len(p.GetStream())
 	if n == 0 || len(p.GetPartition()) != n || len(p.GetStart()) != n || len(p.GetEnd()) != n || len(p.GetSize()) != n {
 		return false
 	}
+	seen := make(map[base.LogID]bool, n)
 	for i := range n {
+		id := base.LogID{Stream: base.StreamID(p.GetStream()[i]), Partition: base.Partition(min(p.GetPartition()[i], MaxPartitions))} //nolint:gosec // bounded
+		if seen[id] {
+			return false
+		}
+		seen[id] = true
 		start, end := p.GetStart()[i], p.GetEnd()[i]
 		if start >= end || end > math.MaxInt64 || end-start > math.MaxInt32 ||
 			p.GetPartition()[i] >= MaxPartitions || p.GetSize()[i] > math.MaxInt64 {

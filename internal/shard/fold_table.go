@@ -47,20 +47,34 @@ func (s *State) prepareRange(id base.LogID, r *commitpb.PreparedRange, now base.
 	case st.Table.DeadLetterUUID != "" && r.GetDeadLetterUuid() != "" && st.Table.DeadLetterUUID != r.GetDeadLetterUuid():
 		return TableChanged
 	case r.GetReplaces() != "":
-		return l.table.replace(r)
+		if why := l.table.replace(r); why != Accepted {
+			return why
+		}
+		st.bind(r)
+		return Accepted
 	case base.Offset(r.GetStart()) != l.table.prepared: //nolint:gosec // checked
 		return NotAtMark
 	case base.Offset(r.GetEnd()) > l.head: //nolint:gosec // checked
 		return BeyondHead
 	}
-	st.Table.UUID = r.GetTableUuid()
-	if r.GetDeadLetterUuid() != "" {
-		st.Table.DeadLetterUUID = r.GetDeadLetterUuid()
-	}
+	st.bind(r)
 	l.table.prepared = base.Offset(r.GetEnd()) //nolint:gosec // checked
 	l.table.pending = append(l.table.pending, r)
 	l.table.pendingSince = append(l.table.pendingSince, now)
 	return Accepted
+}
+
+// bind ties the stream to the tables that a range was written for. The first time
+// counts as a change of the stream: a StreamUpdate that was decided while the table
+// could still get another name then comes too late.
+func (st *Stream) bind(r *commitpb.PreparedRange) {
+	if st.Table.UUID == "" {
+		st.Table.UUID = r.GetTableUuid()
+		st.Version++
+	}
+	if r.GetDeadLetterUuid() != "" {
+		st.Table.DeadLetterUUID = r.GetDeadLetterUuid()
+	}
 }
 
 func (s *State) foldMaterialized(p *commitpb.Materialized, out *Outcome) {
@@ -73,7 +87,8 @@ func (s *State) foldMaterialized(p *commitpb.Materialized, out *Outcome) {
 	case len(p.GetPartition()) != len(p.GetEnd()), len(p.GetEnd()) == 0:
 		out.Rejected = Malformed
 		return
-	case st.Table.UUID == "" || st.Table.UUID != p.GetTableUuid():
+	case st.Table.UUID == "" || st.Table.UUID != p.GetTableUuid(),
+		st.Table.DeadLetterUUID != "" && p.GetDeadLetterUuid() != "" && st.Table.DeadLetterUUID != p.GetDeadLetterUuid():
 		out.Rejected = TableChanged
 		return
 	}

@@ -116,6 +116,10 @@ func (f *Follower) checkHistoryLocked(e coord.Entry) error {
 func (f *Follower) stopLocked(err error) error {
 	f.stopped = err
 	f.broadcastLocked()
+	for id, ch := range f.grown {
+		close(ch)
+		delete(f.grown, id)
+	}
 	return err
 }
 

@@ -61,7 +61,8 @@ type Dead struct {
 type Stream struct {
 	ID   base.StreamID
 	Name base.StreamName
-	// Version counts the changes of the stream's configuration, from 1.
+	// Version counts the changes of the stream's configuration, and its binding
+	// to a table, from 1.
 	Version uint64
 	Policy  *commitpb.TablePolicy
 	Table   TableBinding

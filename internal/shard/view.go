@@ -91,7 +91,7 @@ func (v *View) Expect(revision base.Revision) {
 func (v *View) run(ctx context.Context) {
 	for ctx.Err() == nil && v.Err() == nil {
 		err := v.follow(ctx)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || v.Err() != nil {
 			continue
 		}
 		v.opts.Logger.Warn("watching the commit log again", "shard", v.opts.Shard.String(),
@@ -110,7 +110,9 @@ func (v *View) run(ctx context.Context) {
 // is compared, until there is a reason to make it again.
 func (v *View) follow(ctx context.Context) error {
 	reconnects := v.opts.Reconnects()
-	watch, err := v.opts.Log.Watch(ctx, max(1, v.Revision()))
+	starting, cancel := context.WithTimeout(ctx, callTimeout)
+	watch, err := v.opts.Log.Watch(starting, max(1, v.Revision()))
+	cancel()
 	if err != nil {
 		return fmt.Errorf("starting watch: %w", err)
 	}
