@@ -126,9 +126,10 @@ func writeDocument(ctx context.Context, docs coord.Documents, id Identity) ([]by
 	}
 }
 
-// writeObject creates the identity object; one that exists must be equal.
+// writeObject creates the identity object; one that exists must be equal. It is
+// found by its name alone, so it must never be seen half written.
 func writeObject(ctx context.Context, store blob.Store, data []byte) error {
-	err := store.Put(ctx, identityObject, data)
+	err := createWhole(ctx, store, data)
 	if err == nil {
 		return nil
 	}
@@ -140,4 +141,16 @@ func writeObject(ctx context.Context, store blob.Store, data []byte) error {
 		return fmt.Errorf("the object store %s belongs to another cluster: %w", store, base.ErrForeign)
 	}
 	return fmt.Errorf("writing cluster identity to the object store: %w", err)
+}
+
+func createWhole(ctx context.Context, store blob.Store, data []byte) error {
+	w, err := store.Create(ctx, identityObject)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := w.Write(data); err != nil {
+		return err
+	}
+	return w.Commit()
 }
