@@ -59,7 +59,7 @@ func (t *Tables) Expire(ident materialization.Ident, keep int) error {
 			kept[id] = table.snapshots[id]
 			oldest = id
 		}
-		all := table.view(ident).Handle.(version).files
+		all := table.version().files()
 		newer := 0
 		for id, s := range kept {
 			if id != oldest {
@@ -82,7 +82,7 @@ func (t *Tables) Files(ident materialization.Ident) []materialization.DataFile {
 	if !found {
 		return nil
 	}
-	return table.view(ident).Handle.(version).files
+	return table.version().files()
 }
 
 // Paths returns the paths of all files, in order.

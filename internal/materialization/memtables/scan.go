@@ -30,7 +30,10 @@ func (t *Tables) Scan(ctx context.Context, shown *materialization.Table, columns
 			err = checkColumns(shown, columns)
 		}
 		s := &scan{tables: t, columns: columns, left: limit, yield: yield}
-		for _, data := range loaded.files {
+		t.mu.Lock()
+		files := loaded.files()
+		t.mu.Unlock()
+		for _, data := range files {
 			if err == nil {
 				err = s.file(ctx, data.Path)
 			}

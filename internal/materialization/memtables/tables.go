@@ -64,8 +64,24 @@ type version struct {
 	schema       *iceberg.Schema
 	lastColumnID int
 	head         int64
-	// files are those of the head snapshot, oldest first.
-	files []materialization.DataFile
+	// snapshots only grows; what an expiry keeps is another map.
+	snapshots map[int64]snapshot
+}
+
+// files returns those of the head snapshot, oldest first. The catalog's lock
+// must be held: commits add to the map.
+func (v version) files() []materialization.DataFile {
+	var files []materialization.DataFile
+	for id := v.head; id != 0; {
+		ancestor, found := v.snapshots[id]
+		if !found {
+			break
+		}
+		files = append(files, ancestor.added...)
+		id = ancestor.parent
+	}
+	slices.Reverse(files)
+	return files
 }
 
 // Load implements materialization.Tables.
@@ -221,7 +237,6 @@ func (s *state) view(ident materialization.Ident) *materialization.Table {
 		Properties:       maps.Clone(s.properties),
 		AncestryComplete: true,
 	}
-	var files []materialization.DataFile
 	for id := s.head; id != 0; {
 		ancestor, found := s.snapshots[id]
 		if !found {
@@ -231,12 +246,14 @@ func (s *state) view(ident materialization.Ident) *materialization.Table {
 		if commitID := ancestor.summary[materialization.PropertyCommitID]; commitID != "" {
 			shown.CommitIDs = append(shown.CommitIDs, commitID)
 		}
-		files = append(files, ancestor.added...)
 		id = ancestor.parent
 	}
-	slices.Reverse(files)
-	shown.Handle = version{
-		uuid: s.uuid, schema: s.schema, lastColumnID: s.lastColumnID, head: s.head, files: files,
-	}
+	shown.Handle = s.version()
 	return shown
+}
+
+func (s *state) version() version {
+	return version{
+		uuid: s.uuid, schema: s.schema, lastColumnID: s.lastColumnID, head: s.head, snapshots: s.snapshots,
+	}
 }
