@@ -49,7 +49,7 @@ func TestAFaultyWithoutFaultsPassesTheSuite(t *testing.T) {
 			Open: func(t *testing.T) coord.Store {
 				s := w.server.Open("wrapped")
 				stores = append(stores, s)
-				t.Cleanup(func() { assert.NoError(t, s.Close(context.WithoutCancel(t.Context()))) })
+				t.Cleanup(func() { require.NoError(t, s.Close(context.WithoutCancel(t.Context()))) })
 				return coord.NewFaulty(s, func(coord.Call) coord.Fault { return coord.Fault{} })
 			},
 			Interrupt: func(*testing.T) {

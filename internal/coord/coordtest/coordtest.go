@@ -37,9 +37,11 @@ type story struct {
 // Run tells each story on a cluster of its own.
 func Run(t *testing.T, start func(t *testing.T) Cluster) {
 	t.Helper()
-	stories := append(logStories(), documentStories()...)
-	for _, s := range stories {
-		t.Run(s.name, func(t *testing.T) { s.tell(t, start(t)) })
+	for _, s := range append(logStories(), documentStories()...) {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel() // some stories wait for real time to pass
+			s.tell(t, start(t))
+		})
 	}
 }
 

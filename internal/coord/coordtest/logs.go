@@ -105,8 +105,10 @@ func oneOrder(t *testing.T, c Cluster) {
 			for n := range each {
 				text := fmt.Sprintf("instance %d record %d", i, n)
 				at, err := log.Put(t.Context(), []byte(text))
+				if !assert.NoError(t, err) {
+					return
+				}
 				mu.Lock()
-				assert.NoError(t, err)
 				assert.NotContains(t, byRevision, at, "two records at one revision")
 				byRevision[at] = text
 				mu.Unlock()

@@ -28,7 +28,7 @@ func TestAcceptance(t *testing.T) {
 			Open: func(t *testing.T) coord.Store {
 				s := server.Open(fmt.Sprint(len(stores)))
 				stores = append(stores, s)
-				t.Cleanup(func() { assert.NoError(t, s.Close(context.WithoutCancel(t.Context()))) })
+				t.Cleanup(func() { require.NoError(t, s.Close(context.WithoutCancel(t.Context()))) })
 				return s
 			},
 			Interrupt: func(*testing.T) {

@@ -10,5 +10,5 @@ func freeBytes(path string) (uint64, error) {
 	if err := unix.Statfs(path, &fs); err != nil {
 		return 0, err
 	}
-	return uint64(fs.Bavail) * uint64(fs.Bsize), nil //nolint:gosec,unconvert // the types differ by system
+	return uint64(fs.Bavail) * uint64(fs.Bsize), nil //nolint:gosec // block sizes are positive; the types differ by system
 }

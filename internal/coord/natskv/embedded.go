@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -56,15 +57,18 @@ func OpenEmbedded(ctx context.Context, e Embedded) (*Store, error) {
 		e.JoinWait = defaultJoinWait
 	}
 	if err := prepareDir(e.Dir); err != nil {
-		return nil, base.WithClass(base.ErrInvalid, fmt.Errorf("opening data directory %s: %w", e.Dir, err))
+		if err = openError(e.Dir, err); !errors.Is(err, base.ErrUnavailable) {
+			err = base.WithClass(base.ErrInvalid, err)
+		}
+		return nil, err
 	}
 	n := newNode(e)
-	l := newLink()
+	l := newLink(ctx)
 	conn, err := n.connect(ctx, l)
 	if err != nil {
 		return nil, errors.Join(err, n.close(ctx))
 	}
-	n.begin()
+	n.begin(ctx)
 	label := "embedded NATS in " + e.Dir
 	s, err := newStore(ctx, &Store{options: e.Options, replicas: 1, label: label, link: l, node: n, conn: conn})
 	if err != nil {
@@ -84,7 +88,7 @@ func (n *node) connect(ctx context.Context, l *link) (*nats.Conn, error) {
 	deadline := n.Clock.After(n.JoinWait)
 	for {
 		if err := n.takeOver(ctx); err != nil {
-			return nil, fmt.Errorf("opening data directory %s: %w", n.Dir, err)
+			return nil, openError(n.Dir, err)
 		}
 		conn, err := nats.Connect("", settings...)
 		if err == nil {
@@ -98,6 +102,16 @@ func (n *node) connect(ctx context.Context, l *link) (*nats.Conn, error) {
 			return nil, n.unreachable(err)
 		}
 	}
+}
+
+// openError classes why a directory that can be used could not be opened: a full
+// disk may have room later.
+func openError(dir string, err error) error {
+	err = fmt.Errorf("opening data directory %s: %w", dir, err)
+	if errors.Is(err, syscall.ENOSPC) {
+		return base.WithClass(base.ErrUnavailable, err)
+	}
+	return err
 }
 
 func (n *node) unreachable(cause error) error {
@@ -125,7 +139,7 @@ func prepareDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating it: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockFileName), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(dir, lockFileName), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a fixed name in it
 	if err != nil {
 		return fmt.Errorf("writing in it: %w", err)
 	}

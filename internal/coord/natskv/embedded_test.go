@@ -1,6 +1,7 @@
 package natskv_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -250,8 +251,9 @@ func TestAJoinerWaitsForTheHolderToStart(t *testing.T) {
 	opened := make(chan *natskv.Store, 1)
 	go func() {
 		s, err := natskv.OpenEmbedded(t.Context(), embedded(dir))
-		assert.NoError(t, err)
-		opened <- s
+		if assert.NoError(t, err) {
+			opened <- s
+		}
 	}()
 	time.Sleep(100 * time.Millisecond)
 	require.Empty(t, opened)
@@ -317,6 +319,23 @@ func TestClosingTwiceIsNoError(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Close(t.Context()))
 	require.NoError(t, s.Close(t.Context()))
+}
+
+// Given a context that has ended, then closing returns at once, and the
+// directory comes free all the same.
+func TestCloseIsBoundedByItsContext(t *testing.T) {
+	dir := t.TempDir()
+	s, err := natskv.OpenEmbedded(t.Context(), embedded(dir))
+	require.NoError(t, err)
+	put(t, openLog(t, s), "one")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Close(ctx); err != nil { // or it was quick enough
+		require.ErrorContains(t, err, "still shutting down")
+	}
+	next := openDir(t, dir)
+	eventually(t, next.Holds)
+	assert.Equal(t, []string{"one"}, replay(t, openLog(t, next)))
 }
 
 func eventually(t *testing.T, condition func() bool) {

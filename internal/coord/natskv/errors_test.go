@@ -75,7 +75,7 @@ func TestALostLinkIsNamed(t *testing.T) {
 
 // A loss of the link ends the requests and watches of before, and none of after.
 func TestALinkHasGenerations(t *testing.T) {
-	l := newLink()
+	l := newLink(t.Context())
 	before := l.context()
 	l.lost()
 	require.Error(t, before.Err())

@@ -112,15 +112,18 @@ func (s *Store) Close(ctx context.Context) error {
 
 // link follows the state of the connection.
 type link struct {
+	root context.Context // never ends
+
 	mu         sync.Mutex
-	alive      context.Context // guarded by mu; ends when the connection is lost
-	end        context.CancelFunc
-	reconnects uint64 // guarded by mu
+	alive      context.Context    // guarded by mu; ends when the connection is lost
+	end        context.CancelFunc // guarded by mu; ends alive
+	reconnects uint64             // guarded by mu
 }
 
-func newLink() *link {
-	l := &link{}
-	l.alive, l.end = context.WithCancel(context.Background())
+// newLink takes the values of ctx, not its end.
+func newLink(ctx context.Context) *link {
+	l := &link{root: context.WithoutCancel(ctx)}
+	l.alive, l.end = context.WithCancel(l.root)
 	return l
 }
 
@@ -135,7 +138,7 @@ func (l *link) lost() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end()
-	l.alive, l.end = context.WithCancel(context.Background())
+	l.alive, l.end = context.WithCancel(l.root)
 }
 
 func (l *link) restored() {

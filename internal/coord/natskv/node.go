@@ -48,9 +48,10 @@ func newNode(e Embedded) *node {
 	}
 }
 
-// begin starts looking after the server, once the node is connected.
-func (n *node) begin() {
-	ctx, stop := context.WithCancel(context.Background())
+// begin starts looking after the server, once the node is connected. It goes on
+// until close, whatever becomes of ctx.
+func (n *node) begin(ctx context.Context) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	n.stop = stop
 	n.keeper.Go(func() { n.keep(ctx) })
 }

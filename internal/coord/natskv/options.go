@@ -88,8 +88,8 @@ func Open(ctx context.Context, e External) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := newLink()
-	settings := append(connectOptions(options, l, func() {}), nats.Timeout(boundBy(ctx, options.Timeout)))
+	l := newLink(ctx)
+	settings := append(connectOptions(options, l, func() {}), nats.Timeout(options.bound(ctx)))
 	conn, err := nats.Connect(strings.Join(e.URLs, ","), settings...)
 	if err != nil {
 		return nil, base.WithClass(base.ErrUnavailable, fmt.Errorf("connecting to %s: %w", label, err))
@@ -133,12 +133,12 @@ func connectOptions(o Options, l *link, lost func()) []nats.Option {
 	}
 }
 
-// boundBy returns the shorter of limit and what is left of ctx.
-func boundBy(ctx context.Context, limit time.Duration) time.Duration {
+// bound returns the shorter of the request timeout and what is left of ctx.
+func (o Options) bound(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		return max(min(limit, time.Until(deadline)), time.Millisecond)
+		return max(min(o.Timeout, deadline.Sub(o.Clock.Now())), time.Millisecond)
 	}
-	return limit
+	return o.Timeout
 }
 
 // publicURLs renders addresses without user information, and refuses addresses
