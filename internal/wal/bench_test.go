@@ -39,7 +39,8 @@ func (l *instantLog) Put(_ context.Context, _ commitrecord.RequestID, payload co
 	record := payload.(*commitpb.Append)
 	out := shard.Outcome{Revision: l.revision, Writer: base.WriterID(record.GetWriter()), Seq: base.Seq(record.GetSeq())}
 	for i := range record.GetStream() {
-		id := base.LogID{Stream: base.StreamID(record.GetStream()[i]), Partition: base.Partition(record.GetPartition()[i])}
+		partition := base.Partition(record.GetPartition()[i]) //nolint:gosec // small
+		id := base.LogID{Stream: base.StreamID(record.GetStream()[i]), Partition: partition}
 		n := int(record.GetRecords()[i])
 		out.Logs = append(out.Logs, shard.LogOutcome{Log: id, Base: l.heads[id], Records: n})
 		l.heads[id] += base.Offset(n)
@@ -98,14 +99,18 @@ func benchmarkAppend(b *testing.B, batchSize, callers, logs int, compression rec
 		Linger: 10 * time.Millisecond, FlushWhenIdle: true, UploadConcurrency: 4, Compression: compression, Alignment: blob.BlockSize,
 	})
 	require.NoError(b, err)
+	batches := make([]wal.Batch, callers)
+	for caller := range batches {
+		batches[caller] = makeBatch(caller, batchSize, logs)
+	}
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	var group sync.WaitGroup
 	b.ReportAllocs()
 	cpu := cpuTime(b)
 	b.ResetTimer()
-	for caller := range callers {
-		group.Go(func() { appendUntil(b, w, &left, caller, batchSize, logs) })
+	for caller := range batches {
+		group.Go(func() { appendUntil(b, w, &left, &batches[caller]) })
 	}
 	group.Wait()
 	b.StopTimer()
@@ -117,8 +122,8 @@ func benchmarkAppend(b *testing.B, batchSize, callers, logs int, compression rec
 	require.NoError(b, store.Close())
 }
 
-// appendUntil is one caller: it spreads each batch over the logs.
-func appendUntil(b *testing.B, w *wal.Writer, left *atomic.Int64, caller, batchSize, logs int) {
+// makeBatch spreads the records of one caller's batches over the logs.
+func makeBatch(caller, batchSize, logs int) wal.Batch {
 	var batch wal.Batch
 	each := max(1, batchSize/logs)
 	for i := 0; i < batchSize; i += each {
@@ -131,10 +136,16 @@ func appendUntil(b *testing.B, w *wal.Writer, left *atomic.Int64, caller, batchS
 			}
 			records[j] = recordbatch.Record{Timestamp: base.Millis(1_700_000_000_000 + i + j), Value: value[:142]}
 		}
-		batch.Logs = append(batch.Logs, wal.LogRecords{Log: base.LogID{Stream: base.StreamID(1 + id/10), Partition: base.Partition(id % 10)}, Records: records})
+		log := base.LogID{Stream: base.StreamID(1 + id/10), Partition: base.Partition(id % 10)} //nolint:gosec // small
+		batch.Logs = append(batch.Logs, wal.LogRecords{Log: log, Records: records})
 	}
+	return batch
+}
+
+// appendUntil is one caller.
+func appendUntil(b *testing.B, w *wal.Writer, left *atomic.Int64, batch *wal.Batch) {
 	for left.Add(-1) >= 0 {
-		if err := w.Append(context.Background(), &batch); err != nil || batch.Results[0].Err != nil {
+		if err := w.Append(context.Background(), batch); err != nil || batch.Results[0].Err != nil {
 			b.Errorf("append: %v, %v", err, batch.Results[0].Err)
 			return
 		}

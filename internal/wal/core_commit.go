@@ -50,7 +50,7 @@ func (c *Core) startCommit() {
 	if len(c.queue) == 0 {
 		return
 	}
-	if o := c.queue[0]; o.phase == uploaded && !o.busy {
+	if o := c.queue[0]; o.phase == uploaded {
 		o.phase, o.busy, o.published = committing, true, true
 		c.do(Action{Kind: Commit, Object: o, Writer: o.writer, Seq: o.seq})
 	}

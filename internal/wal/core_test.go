@@ -81,7 +81,7 @@ func play(t *testing.T, text string) string {
 
 // event plays one line. Objects are numbered by their first upload, from 1.
 func (s *script) event(words []string) {
-	number := func(i int) (n int) {
+	number := func(i int) (n uint64) {
 		_, err := fmt.Sscan(words[i], &n)
 		require.NoError(s.t, err, words)
 		return n
@@ -93,13 +93,13 @@ func (s *script) event(words []string) {
 	case "config": // config idle
 		s.config.FlushWhenIdle = true
 	case "append": // append NAME BYTES LOG…
-		s.append(words[1], number(2), words[3:])
+		s.append(words[1], int(number(2)), words[3:]) //nolint:gosec // small
 	case "urgent":
-		s.append(words[1], number(2), append(words[3:], "!"))
+		s.append(words[1], int(number(2)), append(words[3:], "!")) //nolint:gosec // small
 	case "settled":
-		s.core.Settled(uint64(number(1)))
+		s.core.Settled(number(1))
 	case "lingered":
-		s.core.Lingered(uint64(number(1)))
+		s.core.Lingered(number(1))
 	case "flush":
 		s.core.Flush()
 	case "opened": // opened WRITER
@@ -145,7 +145,7 @@ func (s *script) append(name string, size int, logs []string) {
 }
 
 // outcome folds an object's record: the logs grow, or refuse for a reason.
-func (s *script) outcome(object int, writer base.WriterID, seq base.Seq, reason string) {
+func (s *script) outcome(object uint64, writer base.WriterID, seq base.Seq, reason string) {
 	s.rev++
 	out := shard.Outcome{Revision: s.rev, Writer: writer, Seq: seq}
 	if whole, ok := strings.CutPrefix(reason, "all: "); ok {
@@ -155,7 +155,7 @@ func (s *script) outcome(object int, writer base.WriterID, seq base.Seq, reason 
 	}
 	record := s.objects[object-1].Record(writer, seq)
 	for i := range record.GetStream() {
-		id := base.LogID{Stream: 1, Partition: base.Partition(record.GetPartition()[i])}
+		id := base.LogID{Stream: 1, Partition: base.Partition(record.GetPartition()[i])} //nolint:gosec // small
 		l := shard.LogOutcome{Log: id, Base: s.heads[id], Records: int(record.GetRecords()[i])}
 		if reason != "" && i == 0 { // the first log refuses
 			l.Rejected = shard.Reason(reason)

@@ -3,7 +3,6 @@ package wal_test
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -184,14 +183,6 @@ func (r *rig) close() {
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	require.Eventually(t, ok, 20*time.Second, time.Millisecond, what)
-}
-
-func numbers(prefix string, n int) []string {
-	values := make([]string, n)
-	for i := range values {
-		values[i] = fmt.Sprintf("%s-%d", prefix, i)
-	}
-	return values
 }
 
 // logBook keeps what was logged. It is safe for concurrent use.

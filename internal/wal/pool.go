@@ -39,7 +39,7 @@ func (p *classPool) get(capacity int) *buffer {
 }
 
 func (p *classPool) put(b *buffer) {
-	class := bits.Len(uint(cap(b.data))) - 1 //nolint:gosec // not negative
+	class := bits.Len(uint(cap(b.data))) - 1
 	if class < minClass || class > maxClass {
 		return
 	}

@@ -7,14 +7,14 @@ import (
 
 // Stats is a snapshot of what a Writer did since it was made.
 type Stats struct {
-	// Appends and Records count what was acknowledged.
+	// Appends counts the appends that were resolved, Records what was appended.
 	Appends, Records int64
 	// Objects and ObjectBytes count the objects that were put.
 	Objects, ObjectBytes int64
 	// Flushes counts sealed objects by reason.
 	Flushes map[string]uint64
 	// PutTime is the sum of the times that successful uploads took, with
-	// their retries; CommitTime that from a record's put to its outcome.
+	// their retries; CommitTime that of putting commit records.
 	PutTime, CommitTime time.Duration
 	// PutErrors and CommitErrors count failed attempts, which are repeated.
 	PutErrors, CommitErrors int64

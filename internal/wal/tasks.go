@@ -49,7 +49,7 @@ func (w *Writer) current(action *Action) bool {
 // openWriter publishes a WriterOpen record until the log has it. Its token makes
 // all copies open one writer.
 func (w *Writer) openWriter() {
-	open := &commitpb.WriterOpen{Token: make([]byte, tokenBytes), Instance: w.opts.Instance}
+	open := &commitpb.WriterOpen{Instance: w.opts.Instance}
 	for attempt := 0; ; attempt++ {
 		writer, err := w.tryOpen(open)
 		if err == nil {
@@ -67,10 +67,12 @@ func (w *Writer) openWriter() {
 }
 
 func (w *Writer) tryOpen(open *commitpb.WriterOpen) (base.WriterID, error) {
-	if bytes.Equal(open.GetToken(), make([]byte, tokenBytes)) {
-		if _, err := io.ReadFull(w.opts.Entropy, open.GetToken()); err != nil {
+	if open.Token == nil {
+		token := make([]byte, tokenBytes)
+		if _, err := io.ReadFull(w.opts.Entropy, token); err != nil {
 			return 0, fmt.Errorf("drawing writer token: %w", err)
 		}
+		open.Token = token
 	}
 	out, err := w.opts.Log.Publish(w.ctx, open)
 	if err != nil {
@@ -174,10 +176,11 @@ func (w *Writer) commit(action Action) {
 	w.event(func(c *Core) { c.CommitPut(action.Object) })
 }
 
-// blockedAfter is how long nothing may move before a warning.
+// The watch looks every watchEvery; a warning follows when nothing has moved for
+// blockedAfter of its looks.
 const (
 	watchEvery   = time.Second
-	blockedAfter = 30 // ticks of watchEvery
+	blockedAfter = 30
 )
 
 // watch notices when the view has stopped for good, and when nothing moves.

@@ -125,7 +125,7 @@ func (w *Writer) admit(ctx context.Context, a *Append) error {
 	a.weight = int64(min(a.bytes, w.opts.MaxBufferedBytes))
 	if !w.room.TryAcquire(a.weight) {
 		waiting, cancel := context.WithCancel(ctx)
-		stop := context.AfterFunc(w.closing, cancel)
+		stop := context.AfterFunc(w.closing, cancel) //nolint:contextcheck // either context ends the wait
 		err := w.room.Acquire(waiting, a.weight)
 		stop()
 		cancel()

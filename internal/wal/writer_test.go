@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -188,7 +189,7 @@ func TestAFullBufferPushesBackAndItsAccountIsRestored(t *testing.T) {
 	release()
 	require.NoError(t, <-started)
 	require.NoError(t, <-started)
-	require.Equal(t, 2, len(r.read(0)))
+	require.Len(t, r.read(0), 2)
 	eventually(t, "all room is free again", func() bool { return r.writer.Stats().BufferedBytes == 0 })
 	entries, _ := r.entries(r.id(0))
 	require.Len(t, entries, 2, "written alone")
@@ -209,6 +210,41 @@ func TestAnAppendThatEnteredIsUnknownWhenItsContextEnds(t *testing.T) {
 	release()
 	require.NoError(t, r.writer.Flush(t.Context()))
 	require.Equal(t, []string{"a"}, r.read(0), "it landed all the same")
+}
+
+// watched is a store that shows what is put.
+type watched struct {
+	blob.Store
+	put func(data []byte)
+}
+
+func (s watched) Put(ctx context.Context, key string, data []byte) error {
+	s.put(data)
+	return s.Store.Put(ctx, key, data)
+}
+
+func TestObjectsCanBeWrittenDirectly(t *testing.T) {
+	var mu sync.Mutex
+	var lengths, addresses []uintptr
+	r := newRig(t, faults{}, func(o *wal.Options) {
+		o.Alignment = blob.BlockSize
+		o.Store = watched{Store: o.Store, put: func(data []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			lengths = append(lengths, uintptr(len(data)))
+			addresses = append(addresses, uintptr(unsafe.Pointer(unsafe.SliceData(data)))) //nolint:gosec // only looked at
+		}}
+	})
+	for _, size := range []int{1, 5000, 900_000, 3} {
+		r.append(0, strings.Repeat("x", size))
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	require.Len(t, lengths, 4)
+	for i := range lengths {
+		require.Zero(t, lengths[i]%blob.BlockSize)
+		require.Zero(t, addresses[i]%blob.BlockSize)
+	}
 }
 
 func TestManyCallersShareObjects(t *testing.T) {

@@ -122,7 +122,7 @@ func parseHeader(batch []byte) (BatchInfo, error) {
 	info := BatchInfo{
 		Base:        base.Offset(binary.BigEndian.Uint64(batch)), //nolint:gosec // a negative one fails the comparison with the expected offset
 		Bytes:       len(batch),
-		Compression: Compression(attributes), //nolint:gosec // 0 or 4
+		Compression: Compression(attributes),
 		Records:     int(count),
 		BaseTime:    base.Millis(binary.BigEndian.Uint64(batch[atBaseTime:])), //nolint:gosec // two's complement, as written
 		MaxTime:     base.Millis(binary.BigEndian.Uint64(batch[atMaxTime:])),  //nolint:gosec // two's complement, as written

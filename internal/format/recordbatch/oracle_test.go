@@ -1,6 +1,7 @@
 package recordbatch_test
 
 import (
+	"encoding/binary"
 	"hash/crc32"
 	"testing"
 
@@ -73,18 +74,18 @@ func TestWeReadWhatKafkaMessagesWrite(t *testing.T) {
 	record.TimestampDelta64 = 5
 	record.Key, record.Value = []byte("k"), []byte("v")
 	record.Headers = []kmsg.Header{{Key: "h", Value: []byte("x")}}
-	record.Length = int32(len(record.AppendTo(nil)) - 1)
+	record.Length = 12
 	body := record.AppendTo(nil)
+	require.Len(t, body, 13)
 	batch := kmsg.NewRecordBatch()
 	batch.Magic, batch.NumRecords = 2, 1
 	batch.FirstTimestamp, batch.MaxTimestamp = 100, 105
 	batch.ProducerID, batch.ProducerEpoch, batch.FirstSequence = -1, -1, -1
 	batch.Records = body
-	batch.Length = int32(49 + len(body))
+	batch.Length = 49 + 13
 	encoded := batch.AppendTo(nil)
-	batch.CRC = int32(castagnoli(encoded[21:]))
-
-	got, err := readEntry(recordbatch.Entry{Records: 1, Data: batch.AppendTo(nil)})
+	binary.BigEndian.PutUint32(encoded[17:], castagnoli(encoded[21:]))
+	got, err := readEntry(recordbatch.Entry{Records: 1, Data: encoded})
 	require.NoError(t, err)
 	requireSame(t, []recordbatch.Record{{
 		Timestamp: 105, Key: []byte("k"), Value: []byte("v"), Headers: []recordbatch.Header{{Key: "h", Value: []byte("x")}},

@@ -124,13 +124,19 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 }
 
 func TestEveryTruncationIsFound(t *testing.T) {
-	entry := entryOf(recordbatch.None, varied(), numbered(700, 100))
+	entry := entryOf(recordbatch.None, varied(), numbered(20, 60))
 	for n := range entry.Data {
 		damaged := entry
 		damaged.Data = entry.Data[:n]
 		_, err := readEntry(damaged)
 		require.ErrorIs(t, err, base.ErrCorrupt, "cut to %d bytes", n)
 	}
+	entry = entryOf(recordbatch.None, numbered(1000, 100))
+	first, err := recordbatch.InspectBatch(entry.Data)
+	require.NoError(t, err)
+	entry.Data = entry.Data[:first.Bytes]
+	_, err = readEntry(entry)
+	require.ErrorIs(t, err, base.ErrCorrupt, "cut between two batches")
 }
 
 func TestABlockThatIsNotTheIndexedOneIsFound(t *testing.T) {

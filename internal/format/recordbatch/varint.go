@@ -6,7 +6,7 @@ import "math/bits"
 const maxVarintBytes = 10
 
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) } //nolint:gosec // the bits are what counts
-func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }    //nolint:gosec // the bits are what counts
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 func varintBytes(v int64) int { return (bits.Len64(zigzag(v)|1) + 6) / 7 }
 
 // putVarint writes v at the start of dst, which has room, and returns its length.

@@ -66,7 +66,7 @@ func (b *Builder) Finish() ([]byte, []Block, error) {
 		b.buffer = appendEntry(b.buffer, &b.blocks[i])
 	}
 	be := binary.BigEndian
-	b.buffer = be.AppendUint64(b.buffer, uint64(length))        //nolint:gosec // not negative
+	b.buffer = be.AppendUint64(b.buffer, uint64(length))
 	b.buffer = be.AppendUint32(b.buffer, uint32(len(b.blocks))) //nolint:gosec // bounded by the length
 	b.buffer = be.AppendUint32(b.buffer, 0)
 	b.buffer = be.AppendUint32(b.buffer, crc32.Checksum(b.buffer[index:], castagnoli))

@@ -27,7 +27,7 @@ var header = walobject.Header{
 }
 
 func logID(i int) base.LogID {
-	return base.LogID{Stream: base.StreamID(100 + i/4), Partition: base.Partition(i % 4)}
+	return base.LogID{Stream: 100 + base.StreamID(i)/4, Partition: base.Partition(i % 4)} //nolint:gosec // small
 }
 
 // runs returns the records of one log: n of them in each of some appends.
@@ -248,17 +248,18 @@ func reseal(data []byte) []byte {
 	be.PutUint32(data[40:], sum(data[:40]))
 	trailer := data[len(data)-24:]
 	be.PutUint64(trailer, uint64(len(data)))
-	size := uint64(be.Uint32(trailer[8:])) * 44
-	if size > uint64(len(data)-68) {
+	size := int64(be.Uint32(trailer[8:])) * 44
+	if size > int64(len(data)-68) {
 		return data
 	}
-	index := data[uint64(len(data)-24)-size : len(data)-24]
+	start := int64(len(data)-24) - size
+	index := data[start : len(data)-24]
 	for ; len(index) > 0; index = index[44:] {
 		pos, length := uint64(be.Uint32(index[16:])), uint64(be.Uint32(index[20:]))
 		if pos+length <= uint64(len(data)) {
 			be.PutUint32(index[40:], sum(data[pos:pos+length]))
 		}
 	}
-	be.PutUint32(trailer[16:], sum(data[uint64(len(data)-24)-size:len(data)-8]))
+	be.PutUint32(trailer[16:], sum(data[start:len(data)-8]))
 	return data
 }
