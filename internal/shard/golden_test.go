@@ -1,0 +1,93 @@
+package shard_test
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
+	"github.com/lakestream-go/lakestream/internal/shard"
+	"github.com/lakestream-go/lakestream/internal/shard/shardtest"
+)
+
+var update = flag.Bool("update", false, "write the golden log again")
+
+const goldenLog = "testdata/history.golden"
+
+// goldenHistory is a fixed log with a record of every kind, refusals of most
+// kinds, and strays.
+func goldenHistory(t *testing.T) [][]byte {
+	t.Helper()
+	again := preparedOf(6, 4, 9, "data/again")
+	again.Ranges[0].Replaces = "data/second"
+	letters := preparedOf(5, 4, 9, "data/second")
+	letters.Ranges[0].DeadLetterUuid, letters.Ranges[0].Filtered = "letters", 0
+	var all [][]byte
+	for _, p := range []commitrecord.Payload{
+		&commitpb.ClusterCreate{Shards: 4, FoldVersion: 1},
+		&commitpb.StreamCreate{Namespace: "shop", Name: "orders", Partitions: 2, Table: &commitpb.TablePolicy{Name: proto.String("orders")}},
+		open('a'),
+		appendOf(1, 0, 4),
+		appendOf(2, 0, 5),
+		appendOf(2, 0, 5),
+		appendOf(3, 1, 0),
+		preparedOf(4, 0, 4, "data/first"),
+		letters,
+		again,
+		&commitpb.Materialized{Stream: orders, TableUuid: "table", Snapshot: 9, CommitId: "c", Partition: []uint32{0, 1}, End: []uint64{4, 1}},
+		compactOf(7, 5, 0, 9),
+		compactOf(8, 5, 3, 9),
+		&commitpb.Reclaimed{Keys: []string{"wal/s03/3/00000000000000000001.wal"}},
+		&commitpb.StreamUpdate{Stream: orders, ExpectedVersion: 2, Table: &commitpb.TablePolicy{CommitIntervalMs: proto.Int64(5000)}},
+		&commitpb.FoldVersion{Version: 1},
+		open('b'),
+		&commitpb.WriterFence{Writers: []uint64{writer}},
+		&commitpb.StreamCreate{Namespace: "web", Name: "clicks", Partitions: 1},
+		&commitpb.StreamCreate{Namespace: "shop", Name: "orders", Partitions: 1},
+	} {
+		all = append(all, shardtest.Encode(t, p))
+	}
+	all = append(all, nil, []byte("a stray record"), shardtest.Encode(t, &commitpb.TableReset{Stream: orders, TableUuid: "table"}))
+	return all
+}
+
+// The fold's rules are a format: two binaries that fold one log to two states
+// have lost it. A change here needs a new fold version.
+func TestTheGoldenLogFoldsAsItAlwaysDid(t *testing.T) {
+	l := ledger{t: t, State: shard.NewState(shardtest.Cluster, testShard)}
+	var b strings.Builder
+	for _, data := range goldenHistory(t) {
+		out, err := l.put(data)
+		require.NoError(t, err)
+		fmt.Fprintf(&b, "%s\n%d %s at %d ms: %s\n", hex.EncodeToString(data), out.Revision, out.Kind, out.Time, describe(out))
+		fmt.Fprintf(&b, "chain %x\nstate %x\n\n", l.ChainHash(), l.Hash())
+	}
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(goldenLog, []byte(b.String()), 0o600))
+	}
+	want, err := os.ReadFile(goldenLog)
+	require.NoError(t, err)
+	require.Equal(t, string(want), b.String())
+}
+
+func describe(out shard.Outcome) string {
+	reason := func(why shard.Reason) string {
+		if why == shard.Accepted {
+			return "accepted"
+		}
+		return string(why)
+	}
+	text := reason(out.Rejected)
+	for _, l := range out.Logs {
+		text += fmt.Sprintf("; log %s from %d: %s", l.Log, l.Base, reason(l.Rejected))
+	}
+	return text
+}
