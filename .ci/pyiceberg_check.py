@@ -24,6 +24,11 @@ def scalars(value, path=()):
         yield path, value
 
 
+def escaped(step):
+    """Returns a step as column names and overflow paths spell it."""
+    return str(step).replace("~", "~0").replace(".", "~1")
+
+
 def column(row, path):
     """Returns what the row's columns hold at a path, or None."""
     for step in path:
@@ -31,7 +36,7 @@ def column(row, path):
             row = row[step] if isinstance(row, list) and step < len(row) else None
         elif isinstance(row, dict):
             folded = {name.lower(): name for name in row}
-            row = row.get(folded.get(step.lower()))
+            row = row.get(folded.get(escaped(step).lower()))
         else:
             return None
     return row
@@ -39,7 +44,7 @@ def column(row, path):
 
 def overflowed(overflow, path, value):
     """Reports whether the value stands in __overflow, alone or inside of one."""
-    steps = [str(s).replace("~", "~0").replace(".", "~1") for s in path]
+    steps = [escaped(s) for s in path]
     for n in range(len(steps), 0, -1):
         held = overflow.get(".".join(steps[:n]))
         if held is None:
