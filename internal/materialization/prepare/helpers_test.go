@@ -43,6 +43,8 @@ func (r *records) Each(yield func(*recordbatch.Positioned) error) error {
 	return nil
 }
 
+type positioned = recordbatch.Positioned
+
 const recordTime = base.Millis(1_750_000_000_123)
 
 // source makes a range that starts at an offset out of payloads. A nil payload

@@ -7,7 +7,7 @@
 // so what stays is garbage, never data.
 //
 // Files have page indexes and complete statistics, so that readers may skip by
-// them. Encodings are chosen per file from its first batch: delta for integers
+// them; a column of values longer than 4 KiB has neither. Encodings are chosen per file from its first batch: delta for integers
 // and times, a dictionary for columns of few distinct values, delta lengths for
 // other text and bytes.
 package write

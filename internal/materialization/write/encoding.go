@@ -10,9 +10,13 @@ import (
 const (
 	// zstdLevel 1 costs the least time; higher ones barely shrink encoded pages.
 	zstdLevel = 1
-	// maxStatisticsBytes is the longest minimum or maximum that is kept. A
-	// longer one is left out, not cut, so that it is never wrong.
-	maxStatisticsBytes = 4 << 10
+	// maxStatisticsBytes must never be reached: the library would keep a short
+	// minimum and drop a long maximum, and readers of its statistics take the
+	// missing one for the empty string. Skipping by that loses rows.
+	maxStatisticsBytes = 1 << 30
+	// longValueBytes is the length of a value in the first batch from which a
+	// column gets no statistics: they would only make the file larger.
+	longValueBytes = 4 << 10
 	// sampleValues is how many values of a column decide its encoding.
 	sampleValues = 2048
 )
@@ -48,14 +52,27 @@ func encodings(path string, values arrow.Array) []parquet.WriterProperty {
 	case *array.Int32, *array.Int64, *array.Timestamp, *array.Date32, *array.Time64:
 		return plainly(path, parquet.Encodings.DeltaBinaryPacked)
 	case *array.String:
-		return byDistinct(path, parquet.Encodings.DeltaLengthByteArray, fewDistinct(a, a.Value))
+		return append(statistics(path, a), byDistinct(path, parquet.Encodings.DeltaLengthByteArray, fewDistinct(a, a.Value))...)
 	case *array.Binary:
-		return byDistinct(path, parquet.Encodings.DeltaLengthByteArray, fewDistinct(a, a.ValueString))
+		return append(statistics(path, a), byDistinct(path, parquet.Encodings.DeltaLengthByteArray, fewDistinct(a, a.ValueString))...)
 	case *array.Float64:
 		return byDistinct(path, parquet.Encodings.Plain, fewDistinct(a, a.Value))
 	default:
 		return plainly(path, parquet.Encodings.Plain)
 	}
+}
+
+// statistics switches them off for a column of long values.
+func statistics(path string, values interface {
+	Len() int
+	ValueLen(i int) int
+}) []parquet.WriterProperty {
+	for i := range values.Len() {
+		if values.ValueLen(i) > longValueBytes {
+			return []parquet.WriterProperty{parquet.WithStatsFor(path, false), parquet.WithPageIndexEnabledFor(path, false)}
+		}
+	}
+	return nil
 }
 
 // byDistinct takes a dictionary for columns of few distinct values.

@@ -23,10 +23,11 @@ type FileSystem interface {
 // Options bound the files. The zero value means the defaults.
 type Options struct {
 	// TargetFileBytes is the size at which a file ends, 128 MiB by default.
-	// Files may be larger by about one batch.
+	// Files may be larger by what one row group takes once encoded.
 	TargetFileBytes int64
 	// RowGroupBytes is the memory of Arrow data after which a row group ends,
-	// 64 MiB by default. A Writer holds at most one row group, encoded.
+	// 64 MiB by default, never more than TargetFileBytes. A Writer holds at
+	// most one row group, encoded.
 	RowGroupBytes int64
 }
 
@@ -43,6 +44,7 @@ func (o Options) withDefaults() Options {
 	if o.RowGroupBytes <= 0 {
 		o.RowGroupBytes = DefaultRowGroupBytes
 	}
+	o.RowGroupBytes = min(o.RowGroupBytes, o.TargetFileBytes)
 	return o
 }
 
