@@ -22,3 +22,11 @@ func ParseStreamName(text string) (string, error) {
 	}
 	return name.String(), nil
 }
+
+// Types that let a component of this module's plugin take its time from outside.
+type (
+	// Clock tells the time and makes timers.
+	Clock = base.Clock
+	// SystemClock is the machine's clock.
+	SystemClock = base.SystemClock
+)

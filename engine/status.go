@@ -69,6 +69,8 @@ type StreamStatus struct {
 	Bytes      int64        `json:"bytes"`
 	Logs       []LogStatus  `json:"logs"`
 	Table      *TableStatus `json:"table,omitempty"`
+	// Written says that this engine appended to the stream since it was opened.
+	Written bool `json:"written"`
 }
 
 // LogStatus is the state of one partition. Offsets below RawFrom are compacted,
@@ -154,6 +156,7 @@ func (e *Engine) streamStatus(ctx context.Context, info catalog.Stream, st *Stat
 	out := StreamStatus{Name: info.Name.String(), Shard: info.Shard.String(), Partitions: info.Partitions, Logs: []LogStatus{}}
 	var behind int64
 	s := e.shards[info.Shard]
+	out.Written = s.wroteTo(info.ID)
 	s.view.Inspect(func(state *shard.State) {
 		stream, ok := state.Stream(info.ID)
 		if !ok {

@@ -90,3 +90,10 @@ func (s *shardEngine) written() Written {
 	stats := writer.Stats()
 	return Written{Records: stats.Records, Bytes: stats.ObjectBytes, Objects: stats.Objects}
 }
+
+// wroteTo reports whether this engine appended to a stream.
+func (s *shardEngine) wroteTo(id base.StreamID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wrote[id]
+}
