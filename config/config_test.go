@@ -1,0 +1,253 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lakestream-go/lakestream/config"
+	"github.com/lakestream-go/lakestream/engine"
+)
+
+func parseOutput(t *testing.T, yaml string) (config.Output, error) {
+	t.Helper()
+	conf, err := config.OutputSpec().ParseYAML(yaml, nil)
+	if err != nil {
+		return config.Output{}, err
+	}
+	return config.ParseOutput(conf)
+}
+
+func parseInput(t *testing.T, yaml string) (config.Input, error) {
+	t.Helper()
+	conf, err := config.InputSpec().ParseYAML(yaml, nil)
+	if err != nil {
+		return config.Input{}, err
+	}
+	return config.ParseInput(conf)
+}
+
+// linter lints components in an environment of the test's own.
+func linter(t *testing.T) *service.ComponentConfigLinter {
+	t.Helper()
+	env := service.NewEnvironment()
+	require.NoError(t, env.RegisterBatchOutput(config.ComponentName, config.OutputSpec(),
+		func(*service.ParsedConfig, *service.Resources) (service.BatchOutput, service.BatchPolicy, int, error) {
+			return nil, service.BatchPolicy{}, 0, nil
+		}))
+	require.NoError(t, env.RegisterBatchInput(config.ComponentName, config.InputSpec(),
+		func(*service.ParsedConfig, *service.Resources) (service.BatchInput, error) { return nil, nil }))
+	return env.NewComponentConfigLinter()
+}
+
+func lintOf(t *testing.T, l *service.ComponentConfigLinter, kind, yaml string) string {
+	t.Helper()
+	body := "lakestream:\n  " + strings.ReplaceAll(strings.TrimSpace(yaml), "\n", "\n  ") + "\n"
+	var lints []service.Lint
+	var err error
+	if kind == "output" {
+		lints, err = l.LintOutputYAML([]byte(body))
+	} else {
+		lints, err = l.LintInputYAML([]byte(body))
+	}
+	require.NoError(t, err, body)
+	var texts []string
+	for _, lint := range lints {
+		texts = append(texts, lint.What)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// What a spec documents as a default is what the engine does without it.
+func TestAConfigurationWithoutFieldsIsTheEnginesDefault(t *testing.T) {
+	out, err := parseOutput(t, "stream: a/b\nengine: {}")
+	require.NoError(t, err)
+	require.NotNil(t, out.Engine)
+	require.Equal(t, withoutLogger(engine.Options{}), withoutLogger(*out.Engine))
+
+	out, err = parseOutput(t, "stream: a/b")
+	require.NoError(t, err)
+	require.Nil(t, out.Engine, "the top-level block is not replaced")
+}
+
+func withoutLogger(o engine.Options) engine.Options {
+	o = o.WithDefaults()
+	o.Logger = nil
+	if len(o.NATS.URLs) == 0 {
+		o.NATS.URLs = nil
+	}
+	return o
+}
+
+func TestEveryFieldOfAnEngineReachesItsOption(t *testing.T) {
+	const all = `
+stream: a/b
+engine:
+  data_dir: /data
+  shards: 7
+  nats: { urls: [ "nats://a:4222", "nats://b:4222" ] }
+  storage: { url: file:///lake }
+  catalog: { type: sql, uri: /c.db, warehouse: /w }
+  wal:
+    linger: 33ms
+    max_object_bytes: 1MiB
+    max_buffered_bytes: 2MiB
+    max_record_bytes: 3KiB
+    upload_concurrency: 5
+    compression: zstd
+  compaction: { enabled: false, interval: 2m, target_bytes: 4MiB, max_memory_bytes: 64MiB }
+  cache_bytes: 6MB
+  drain_timeout: 10m
+`
+	out, err := parseOutput(t, all)
+	require.NoError(t, err)
+	require.Equal(t, engine.Options{
+		DataDir: "/data", Shards: 7,
+		NATS:    engine.NATSOptions{URLs: []string{"nats://a:4222", "nats://b:4222"}},
+		Storage: engine.StorageOptions{URL: "file:///lake"},
+		Catalog: engine.CatalogOptions{Type: "sql", URI: "/c.db", Warehouse: "/w"},
+		WAL: engine.WALOptions{
+			Linger: 33e6, MaxObjectBytes: 1 << 20, MaxBufferedBytes: 2 << 20, MaxRecordBytes: 3 << 10, UploadConcurrency: 5, Compression: "zstd",
+		},
+		Compaction: engine.CompactionOptions{Disabled: true, Interval: 120e9, TargetBytes: 4 << 20, MaxMemoryBytes: 64 << 20},
+		CacheBytes: 6_000_000, DrainTimeout: 600e9,
+	}, *out.Engine)
+	require.Empty(t, lintOf(t, linter(t), "output", all))
+}
+
+func TestEveryFieldOfTheOutputIsRead(t *testing.T) {
+	const all = `
+stream: orders
+max_streams: 9
+partitions: 3
+key: ${! this.id.or("") }
+partition: "2"
+timestamp_ms: ${! this.at }
+metadata: { include_prefixes: [ h_ ] }
+max_in_flight: 1
+batching: { count: 10, period: 1s }
+table:
+  enabled: false
+  namespace: lake
+  name: order_rows
+  commit: { interval: 3s }
+  system_columns: [ partition, offset, key ]
+`
+	out, err := parseOutput(t, all)
+	require.NoError(t, err)
+	require.Equal(t, "default/orders", out.StreamName)
+	require.Equal(t, 9, out.MaxStreams)
+	require.Equal(t, 3, out.StreamConfig.Partitions)
+	require.True(t, out.Ordered())
+	require.True(t, out.Metadata.Match("h_a"))
+	require.False(t, out.Metadata.Match("a"))
+	require.Equal(t, 10, out.Batching.Count)
+	partition, static := out.Partition.Static()
+	require.True(t, static)
+	require.Equal(t, "2", partition)
+	disabled := false
+	require.Equal(t, engine.TablePolicy{
+		Enabled: &disabled, Namespace: "lake", Name: "order_rows", CommitInterval: 3e9, SystemColumns: []string{"partition", "offset", "key"},
+	}, out.StreamConfig.Table)
+	require.Empty(t, lintOf(t, linter(t), "output", all))
+}
+
+func TestTheOutputsDefaults(t *testing.T) {
+	out, err := parseOutput(t, "stream: a/b")
+	require.NoError(t, err)
+	require.Equal(t, 512, out.MaxInFlight)
+	require.Equal(t, 1000, out.MaxStreams)
+	require.Zero(t, out.StreamConfig.Partitions)
+	require.Empty(t, out.StreamConfig.Table.SystemColumns)
+	out.StreamConfig.Table.SystemColumns = nil
+	require.Zero(t, out.StreamConfig.Table, "nothing is changed of a stream that exists")
+	require.True(t, out.Metadata.IsEmpty())
+	require.True(t, out.Batching.IsNoop())
+}
+
+func TestTheInputsDefaults(t *testing.T) {
+	in, err := parseInput(t, "streams: [ a/b, c ]")
+	require.NoError(t, err)
+	require.Equal(t, config.Input{
+		Streams:       []config.Selection{{Stream: "a/b", All: true}, {Stream: "default/c", All: true}},
+		MaxBatchBytes: 1 << 20, MaxBatchMessages: 1000, AutoReplayNacks: true,
+	}, in)
+}
+
+// Every mistake is found by lint and by a run, and both say what is wanted.
+func TestAMistakeIsNamedByLintAndByTheRun(t *testing.T) {
+	l := linter(t)
+	for name, c := range map[string]struct{ kind, yaml, lint, run string }{
+		"no stream":             {"output", "key: a", "field stream is required", "stream"},
+		"stream grammar":        {"output", "stream: a/b/c", "want namespace/name", `stream: "a/b/c": want namespace/name`},
+		"stream with blanks":    {"output", "stream: my orders", "want namespace/name", "stream: "},
+		"no partitions":         {"output", "stream: a\npartitions: 0", "want 1 to 4096", "partitions: 0: want at least 1"},
+		"many partitions":       {"output", "stream: a\npartitions: 5000", "want 1 to 4096", "partitions: 5000: want 1 to 4096"},
+		"nothing in flight":     {"output", "stream: a\nmax_in_flight: 0", "want 1 to 65536", "max_in_flight: 0: want at least 1"},
+		"no streams allowed":    {"output", "stream: a\nmax_streams: 0", "want 1 to 1000000", "max_streams: 0: want at least 1"},
+		"batch without period":  {"output", "stream: a\nbatching: { count: 100 }", "want a period", "batching: want a period"},
+		"bytes without period":  {"output", "stream: a\nbatching: { byte_size: 100 }", "want a period", "batching: want a period"},
+		"check without period":  {"output", "stream: a\nbatching: { check: 'true' }", "want a period", "batching: want a period"},
+		"table name":            {"output", "stream: a\ntable: { name: a.b/c }", "want 1 to 128", "table: table name"},
+		"table of many":         {"output", "stream: ${! @s }\ntable: { name: t }", "", "table.name: \"t\": several streams cannot fill one table"},
+		"commit interval":       {"output", "stream: a\ntable: { commit: { interval: soon } }", "want a duration", `table.commit.interval: "soon": want a duration`},
+		"short commit interval": {"output", "stream: a\ntable: { commit: { interval: 10ms } }", "", "want at least 1s"},
+		"system column":         {"output", "stream: a\ntable: { system_columns: [ partition, offset, rowid ] }", "want one of partition", `system column "rowid"`},
+		"unknown field":         {"output", "stream: a\nidempotency: {}", "field idempotency not recognised", ""},
+		"size":                  {"output", "stream: a\nengine: { cache_bytes: much }", "want a size", `engine: cache_bytes: "much": want a size`},
+		"no size":               {"output", "stream: a\nengine: { cache_bytes: 0B }", "", `cache_bytes: "0B": want a size`},
+		"small size":            {"output", "stream: a\nengine: { wal: { max_object_bytes: 1KiB } }", "", "wal.max_object_bytes 1024: want 65536"},
+		"shards":                {"output", "stream: a\nengine: { shards: 65 }", "want 1 to 64", "shards 65: want 1 to 64"},
+		"compression":           {"output", "stream: a\nengine: { wal: { compression: lzo } }", "value lzo is not a valid option", `wal.compression "lzo": want zstd or none`},
+		"catalog":               {"output", "stream: a\nengine: { catalog: { type: hive } }", "value hive is not a valid option", `catalog.type "hive": want sql`},
+		"storage":               {"output", "stream: a\nengine: { storage: { url: 's3://lake' } }", "want file:///absolute/path", ""},
+		"drain timeout":         {"output", "stream: a\nengine: { drain_timeout: 15 }", "want a duration", "drain_timeout"},
+		"linger":                {"output", "stream: a\nengine: { wal: { linger: -1s } }", "want a duration", `wal.linger: "-1s": want a duration`},
+		"nats without store":    {"output", "stream: a\nengine: { nats: { urls: [ 'nats://a' ] } }", "", "storage.url: name a store"},
+		"no selection":          {"input", "streams: []", "", "streams: empty: want namespace/name"},
+		"selection":             {"input", "streams: [ a/b:x ]", "want namespace/name", `streams: "a/b:x": want namespace/name`},
+		"selection backwards":   {"input", "streams: [ a/b:3-1 ]", "", `streams: "a/b:3-1"`},
+		"selection twice":       {"input", "streams: [ 'a/b:0-3', 'a/b:3:5' ]", "", "name each partition once"},
+		"committed":             {"input", "streams: [ a ]\nstart_offset: committed", "want earliest, latest", `start_offset: "committed": want earliest`},
+		"a negative offset":     {"input", "streams: [ a ]\nstart_offset: '-5'", "want earliest, latest", `start_offset: "-5": want earliest`},
+		"a strange time":        {"input", "streams: [ a ]\nstart_offset: '@yesterday'", "want earliest, latest", `start_offset: "@yesterday": want earliest`},
+		"batch messages":        {"input", "streams: [ a ]\nmax_yield_batch_messages: 0", "want 1 to 1000000", "max_yield_batch_messages: 0: want at least 1"},
+		"batch bytes":           {"input", "streams: [ a ]\nmax_yield_batch_bytes: 1XB", "want a size", `max_yield_batch_bytes: "1XB": want a size`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lints := lintOf(t, l, c.kind, c.yaml)
+			if c.lint == "" {
+				require.Empty(t, lints)
+			} else {
+				require.Contains(t, lints, c.lint)
+			}
+			var err error
+			if c.kind == "output" {
+				_, err = parseOutput(t, c.yaml)
+			} else {
+				_, err = parseInput(t, c.yaml)
+			}
+			if c.run != "" {
+				require.ErrorContains(t, err, c.run)
+			}
+		})
+	}
+}
+
+func TestAllMistakesAreToldAtOnce(t *testing.T) {
+	_, err := parseOutput(t, "stream: a b\npartitions: 0\nbatching: { count: 5 }")
+	require.ErrorIs(t, err, engine.ErrInvalid)
+	for _, field := range []string{"stream: ", "partitions: ", "batching: "} {
+		require.ErrorContains(t, err, field)
+	}
+}
+
+func TestInterpolatedStreamsAreLeftToTheMessages(t *testing.T) {
+	const yaml = "stream: tenant/${! this.tenant }"
+	out, err := parseOutput(t, yaml)
+	require.NoError(t, err)
+	require.Empty(t, out.StreamName)
+	require.Empty(t, lintOf(t, linter(t), "output", yaml))
+}

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/lakestream-go/lakestream/engine"
+)
+
+// EngineFields returns the fields of an engine: those of the top-level block and
+// of a component's engine object.
+func EngineFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewStringField(fieldDataDir).Default(engine.DefaultDataDir).
+			Description("Directory for whatever has no other place below: the embedded NATS server's store, objects, the table catalog, the warehouse. It must be on a local disk. Processes on one directory share one NATS server."),
+		service.NewIntField(fieldShards).Default(4).Advanced().LintRule(lintBetween(1, engine.MaxShards)).
+			Description("Number of commit shards of a cluster that is created: 1 to 64. An existing cluster keeps its own."),
+		natsField(), storageField(), catalogField(), walField(), compactionField(),
+		size(fieldCacheBytes, "Size of the cache of fetched log blocks.").Default("128MiB").Advanced(),
+		duration(fieldDrainTimeout, "How long a closing pipeline waits until its tables hold everything that it wrote. Keep it below `shutdown_timeout`; raise both for batch jobs. What is left is caught up by the next engine on the cluster.").
+			Default("15s").Advanced(),
+	}
+}
+
+// TopLevelField returns the top-level block that sets the engine of every
+// component of a process that has none of its own.
+func TopLevelField() *service.ConfigField {
+	return service.NewObjectField(ComponentName, EngineFields()...).Default(nil).Optional().
+		Description("The engine of every `lakestream` input and output that has no `engine` of its own.")
+}
+
+// engineField returns the engine object of a component.
+func engineField() *service.ConfigField {
+	return service.NewObjectField(fieldEngine, EngineFields()...).Default(nil).Optional().Advanced().
+		Description("The engine of this component, in place of the whole top-level `lakestream` block. Components that name one cluster share one engine and must agree in every field.")
+}
+
+func size(name, description string) *service.ConfigField {
+	return service.NewStringField(name).LintRule(lintPattern(sizePattern, wantSize)).Description(description)
+}
+
+func duration(name, description string) *service.ConfigField {
+	return service.NewDurationField(name).LintRule(lintPattern(durationPattern, wantDuration)).Description(description)
+}
+
+func natsField() *service.ConfigField {
+	return service.NewObjectField(fieldNATS,
+		service.NewStringListField(fieldURLs).Default([]any{}).
+			Description("NATS servers with JetStream that coordinate the cluster. None means a server inside this process, whose store is in `data_dir`. Servers must sync every write (`sync_interval: always`).").
+			Example([]string{"nats://n1:4222", "nats://n2:4222", "nats://n3:4222"}),
+	).Advanced().Description("Coordination between instances.")
+}
+
+func storageField() *service.ConfigField {
+	return service.NewObjectField(fieldStorage,
+		service.NewStringField(fieldURL).Default("").
+			LintRule(lintPattern(`^(file:///.*|mem://[^/]*|[^:]*|[A-Za-z]:[^:]*)$`, "want file:///absolute/path, a path, or mem://")).
+			Description("Where objects are kept: `file:///path` or a path for a folder, `mem://` for memory, which is empty at every start. Empty means `objects` in `data_dir`.").
+			Example("file:///mnt/lake/prod"),
+	).Advanced().Description("The object store.")
+}
+
+func catalogField() *service.ConfigField {
+	return service.NewObjectField(fieldCatalog,
+		service.NewStringEnumField(fieldType, "sql").Default("sql").Description("Kind of the Iceberg catalog: `sql` is a SQLite file."),
+		service.NewStringField(fieldURI).Default("").Description("Path of the catalog's file. Empty means `catalog.db` in `data_dir`."),
+		service.NewStringField(fieldWarehouse).Default("").
+			Description("Location of the tables. Empty means `warehouse` in `storage.url`, or in `data_dir` where that is empty."),
+	).Advanced().Description("The catalog of the tables.")
+}
+
+func walField() *service.ConfigField {
+	return service.NewObjectField(fieldWAL,
+		duration(fieldLinger, "Longest wait of a record for company in its object. By default `10ms`; nothing waits while the disk is idle.").Optional(),
+		size(fieldMaxObjectBytes, "Size at which an object is written: 64KiB to 256MiB.").Default("8MiB"),
+		size(fieldMaxBufferedBytes, "Bound of what is appended and not yet durable, by default `64MiB` on files and `128MiB` in memory. Beyond it writers wait.").Optional(),
+		size(fieldMaxRecordBytes, "Largest record: key, value and headers together, 1KiB to 64MiB. A larger one is refused, the rest of its batch is written.").Default("16MiB"),
+		service.NewIntField(fieldUploadConcurrency).Optional().LintRule(lintBetween(1, 256)).
+			Description("Objects written in parallel, 1 to 256. By default 4 on files and 16 in memory."),
+		service.NewStringEnumField(fieldCompression, "zstd", "none").Optional().
+			Description("Compression of records in the log: by default `none` on files, `zstd` else."),
+	).Advanced().Description("The write path.")
+}
+
+func compactionField() *service.ConfigField {
+	return service.NewObjectField(fieldCompaction,
+		service.NewBoolField(fieldEnabled).Default(true).
+			Description("Whether this process compacts logs and fills tables. Without it, another instance must."),
+		duration(fieldInterval, "Greatest age of raw records of a stream without a table.").Default("60s"),
+		size(fieldTargetBytes, "Raw bytes that make a pass due at once.").Default("256MiB"),
+		size(fieldMaxMemoryBytes, "Bound of what one pass holds: at least 16MiB.").Default("256MiB"),
+	).Advanced().Description("The passes that rewrite the log into compacted objects and tables.")
+}
+
+// ParseEngine reads the fields of EngineFields. Fields that are not set take the
+// engine's defaults. Whatever is wrong is engine.ErrInvalid and named.
+func ParseEngine(conf *service.ParsedConfig) (engine.Options, error) {
+	v := values{conf: conf}
+	opts := engine.Options{
+		DataDir: v.text(fieldDataDir),
+		Shards:  v.count(fieldShards),
+		NATS:    engine.NATSOptions{URLs: v.list(fieldNATS, fieldURLs)},
+		Storage: engine.StorageOptions{URL: v.text(fieldStorage, fieldURL)},
+		Catalog: engine.CatalogOptions{
+			Type: v.text(fieldCatalog, fieldType), URI: v.text(fieldCatalog, fieldURI), Warehouse: v.text(fieldCatalog, fieldWarehouse),
+		},
+		WAL: engine.WALOptions{
+			Linger:            v.duration(fieldWAL, fieldLinger),
+			MaxObjectBytes:    v.size(fieldWAL, fieldMaxObjectBytes),
+			MaxBufferedBytes:  v.size(fieldWAL, fieldMaxBufferedBytes),
+			MaxRecordBytes:    v.size(fieldWAL, fieldMaxRecordBytes),
+			UploadConcurrency: v.count(fieldWAL, fieldUploadConcurrency),
+			Compression:       v.text(fieldWAL, fieldCompression),
+		},
+		Compaction: engine.CompactionOptions{
+			Disabled:       !v.flag(fieldCompaction, fieldEnabled),
+			Interval:       v.duration(fieldCompaction, fieldInterval),
+			TargetBytes:    v.size(fieldCompaction, fieldTargetBytes),
+			MaxMemoryBytes: v.size(fieldCompaction, fieldMaxMemoryBytes),
+		},
+		CacheBytes:   v.size(fieldCacheBytes),
+		DrainTimeout: v.duration(fieldDrainTimeout),
+	}
+	if err := v.err(); err != nil {
+		return engine.Options{}, err
+	}
+	return opts, opts.WithDefaults().Validate()
+}
