@@ -101,7 +101,7 @@ func Open(ctx context.Context, e External) (*Store, error) {
 			replicas = clusteredReplicas
 		}
 	}
-	return newStore(ctx, &Store{options: options, replicas: replicas, label: label, link: l, conn: conn})
+	return newStore(ctx, &Store{options: options, replicas: replicas, label: label, link: l, conn: conn}, 0)
 }
 
 // connectOptions are those of every connection. lost is called after the link
@@ -118,8 +118,10 @@ func connectOptions(o Options, l *link, lost func()) []nats.Option {
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(maxPings),
 		nats.IgnoreAuthErrorAbort(),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			o.Logger.Warn("Coordination connection lost", "error", err)
+		nats.DisconnectErrHandler(func(conn *nats.Conn, err error) {
+			if !conn.IsClosed() { // closing is no loss
+				o.Logger.Warn("Coordination connection lost", "error", err)
+			}
 			l.lost()
 			lost()
 		}),
