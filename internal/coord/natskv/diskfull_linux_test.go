@@ -45,13 +45,12 @@ func TestAFullDiskThatIsFreedIsSurvived(t *testing.T) {
 	record := bytes.Repeat([]byte{'x'}, 600<<10)
 	acknowledged := base.Revision(0)
 	var failure error
-	for failure == nil {
+	for acknowledged == 0 || failure == nil { // a slow machine may time out before
 		var at base.Revision
 		if at, failure = log.Put(t.Context(), record); failure == nil {
 			acknowledged = at
 		}
 	}
-	require.Positive(t, acknowledged)
 	eventually(t, func() bool {
 		_, err := log.Put(t.Context(), record)
 		return errors.Is(err, base.ErrUnavailable)

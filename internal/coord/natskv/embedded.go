@@ -70,7 +70,9 @@ func OpenEmbedded(ctx context.Context, e Embedded) (*Store, error) {
 	}
 	n.begin(ctx)
 	label := "embedded NATS in " + e.Dir
-	s, err := newStore(ctx, &Store{options: e.Options, replicas: 1, label: label, link: l, node: n, conn: conn})
+	s := &Store{options: e.Options, replicas: 1, label: label, link: l, node: n, conn: conn}
+	// The holder may be going away just now, and this process take over.
+	s, err = newStore(ctx, s, e.JoinWait)
 	if err != nil {
 		return nil, errors.Join(err, n.close(ctx))
 	}

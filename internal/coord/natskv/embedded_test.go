@@ -333,8 +333,11 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	if err := s.Close(ctx); err != nil { // or it was quick enough
 		require.ErrorContains(t, err, "still shutting down")
 	}
-	next := openDir(t, dir)
-	eventually(t, next.Holds)
+	next := openDir(t, dir) // maybe by way of the server that is going away
+	eventually(t, func() bool {
+		_, err := next.Log(t.Context(), "s00")
+		return err == nil && next.Holds()
+	})
 	assert.Equal(t, []string{"one"}, replay(t, openLog(t, next)))
 }
 

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,22 +49,41 @@ type Store struct {
 
 var _ coord.Store = (*Store)(nil)
 
-// newStore binds a connection and creates the documents bucket when absent. It
-// owns conn: after an error the connection is closed.
-func newStore(ctx context.Context, s *Store) (*Store, error) {
+// newStore completes a connected store and creates the documents bucket when
+// absent, trying for as long as patience while no server answers. It owns conn:
+// after an error the connection is closed.
+func newStore(ctx context.Context, s *Store, patience time.Duration) (*Store, error) {
 	js, err := jetstream.New(s.conn, jetstream.WithDefaultTimeout(s.options.Timeout))
 	if err != nil {
 		s.conn.Close()
 		return nil, fmt.Errorf("opening JetStream: %w", err)
 	}
 	s.js, s.logs = js, map[string]*commitLog{}
-	b, err := s.bind(ctx, documentsBucket(s.options.Prefix, s.replicas))
-	if err != nil {
+	deadline := s.options.Clock.After(patience)
+	for {
+		b, err := s.bind(ctx, documentsBucket(s.options.Prefix, s.replicas))
+		if err == nil {
+			s.documents = &documents{bucket: b}
+			return s, nil
+		}
+		if errors.Is(err, base.ErrUnavailable) && s.pause(ctx, deadline) {
+			continue
+		}
 		s.conn.Close()
 		return nil, err
 	}
-	s.documents = &documents{bucket: b}
-	return s, nil
+}
+
+// pause waits before the next attempt, and reports false when there is none.
+func (s *Store) pause(ctx context.Context, deadline <-chan time.Time) bool {
+	select {
+	case <-s.options.Clock.After(joinPoll):
+		return true
+	case <-ctx.Done():
+		return false
+	case <-deadline:
+		return false
+	}
 }
 
 // Log opens a commit log, creating its bucket when absent. A bucket of that
@@ -108,62 +128,6 @@ func (s *Store) Close(ctx context.Context) error {
 		return nil
 	}
 	return s.node.close(ctx)
-}
-
-// link follows the state of the connection.
-type link struct {
-	root context.Context // never ends
-
-	mu         sync.Mutex
-	alive      context.Context    // guarded by mu; ends when the connection is lost
-	end        context.CancelFunc // guarded by mu; ends alive
-	reconnects uint64             // guarded by mu
-}
-
-// newLink takes the values of ctx, not its end.
-func newLink(ctx context.Context) *link {
-	l := &link{root: context.WithoutCancel(ctx)}
-	l.alive, l.end = context.WithCancel(l.root)
-	return l
-}
-
-// context returns one that ends when the connection of now is lost.
-func (l *link) context() context.Context {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.alive
-}
-
-func (l *link) lost() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.end()
-	l.alive, l.end = context.WithCancel(l.root)
-}
-
-func (l *link) restored() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reconnects++
-}
-
-func (l *link) count() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reconnects
-}
-
-// request derives the context of one request: it ends with ctx, after the
-// timeout, and as soon as the connection is lost, since no answer can come then.
-func (s *Store) request(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, timeout := context.WithTimeout(ctx, s.options.Timeout)
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.link.context(), func() { cancel(errLinkLost) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-		timeout()
-	}
 }
 
 // ready refuses an operation that cannot reach a server. Nothing was sent.
