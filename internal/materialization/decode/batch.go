@@ -138,24 +138,35 @@ func (c *column) finish(n int) arrow.ArrayData {
 	return data
 }
 
-// putRecord puts what every row says about where its record came from into the
-// columns that are not nil, and returns whether the record time fitted.
-func putRecord(to map[string]*column, slot int, partition base.Partition, offset base.Offset, at base.Millis) bool {
-	if c := to[schema.PartitionColumn]; c != nil {
-		c.putInt(slot, int32(partition))
+// origin are the columns that say where a row came from, each nil when absent.
+type origin struct {
+	partition, offset, timestamp *column
+}
+
+func originIn(columns map[string]*column) origin {
+	return origin{
+		partition: columns[schema.PartitionColumn],
+		offset:    columns[schema.OffsetColumn],
+		timestamp: columns[schema.TimestampColumn],
 	}
-	if c := to[schema.OffsetColumn]; c != nil {
-		c.putLong(slot, int64(offset))
+}
+
+// put fills the columns, and returns whether the record time fitted its own.
+func (o *origin) put(slot int, partition base.Partition, offset base.Offset, at base.Millis) bool {
+	if o.partition != nil {
+		o.partition.putInt(slot, int32(partition))
 	}
-	c := to[schema.TimestampColumn]
-	if c == nil {
+	if o.offset != nil {
+		o.offset.putLong(slot, int64(offset))
+	}
+	if o.timestamp == nil {
 		return true
 	}
 	micros := int64(at) * microsPerMilli
 	if micros/microsPerMilli != int64(at) {
 		return false
 	}
-	c.putLong(slot, micros)
+	o.timestamp.putLong(slot, micros)
 	return true
 }
 

@@ -12,6 +12,7 @@ import (
 // use.
 type DeadLetters struct {
 	*rows
+	origin  origin
 	columns map[string]*column
 }
 
@@ -33,13 +34,13 @@ func NewDeadLetters(landed *iceberg.Schema) (*DeadLetters, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DeadLetters{rows: r, columns: columns}, nil
+	return &DeadLetters{rows: r, origin: originIn(columns), columns: columns}, nil
 }
 
 // Append makes a row of a record that a Decoder refused at failedAt.
 func (d *DeadLetters) Append(partition base.Partition, record *recordbatch.Positioned, verdict Verdict, failedAt base.Millis) {
 	slot := d.n
-	putRecord(d.columns, slot, partition, record.Offset, record.Timestamp)
+	d.origin.put(slot, partition, record.Offset, record.Timestamp)
 	d.columns[schema.CodeColumn].putString(slot, string(verdict.Code))
 	d.columns[schema.ReasonColumn].putString(slot, verdict.Reason)
 	if record.Key != nil {

@@ -28,7 +28,10 @@ func (v Verdict) Landed() bool { return v.Code == "" }
 // Decoder makes rows of one landed schema. It is not safe for concurrent use.
 type Decoder struct {
 	*rows
-	system map[string]*column
+	origin origin
+	// key and headers are nil when the table does not have them.
+	key, headers *column
+	overflowed   *column
 	// user is a struct of the columns that payloads fill.
 	user   *column
 	limits schema.Limits
@@ -78,8 +81,11 @@ func New(landed *iceberg.Schema, system schema.SystemColumns, limits schema.Limi
 		return nil, err
 	}
 	limits = limits.WithDefaults()
-	d := &Decoder{rows: r, system: found, limits: limits, room: schema.Leaves(landed) < limits.MaxColumns}
-	d.user = &column{kind: structure}
+	d := &Decoder{
+		rows: r, origin: originIn(found), key: found[schema.KeyColumn], headers: found[schema.HeadersColumn],
+		overflowed: found[schema.OverflowColumn], user: &column{kind: structure},
+		limits: limits, room: schema.Leaves(landed) < limits.MaxColumns,
+	}
 	var fields []arrow.Field
 	for i, field := range r.schema.Fields() {
 		if !schema.IsSystem(field.Name) {
@@ -106,19 +112,19 @@ func (d *Decoder) Append(partition base.Partition, record *recordbatch.Positione
 	}
 	slot := d.n
 	d.overflow.start(&d.doc, len(record.Value))
-	if !putRecord(d.system, slot, partition, record.Offset, record.Timestamp) {
+	if !d.origin.put(slot, partition, record.Offset, record.Timestamp) {
 		d.overflow.timestamp(record.Timestamp)
 	}
-	if c := d.system[schema.KeyColumn]; c != nil && record.Key != nil {
-		c.putBytes(slot, record.Key)
+	if d.key != nil && record.Key != nil {
+		d.key.putBytes(slot, record.Key)
 	}
-	if c := d.system[schema.HeadersColumn]; c != nil {
-		putHeaders(c, slot, record.Headers)
+	if d.headers != nil {
+		putHeaders(d.headers, slot, record.Headers)
 	}
 	d.payload(slot)
 	d.bytes += d.elementBytes
 	if object := d.overflow.finish(); object != nil {
-		d.system[schema.OverflowColumn].putBytes(slot, object)
+		d.overflowed.putBytes(slot, object)
 	}
 	d.end(recordBytes(record))
 	return Verdict{}

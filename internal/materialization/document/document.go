@@ -44,7 +44,7 @@ type node struct {
 	// start and end bound the text, quotes included.
 	start, end uint32
 	// next is the node after this one and all that it contains.
-	next Node
+	next uint32
 	kind Kind
 	// escaped says that the string has a backslash in it.
 	escaped bool
@@ -74,7 +74,7 @@ func (d *Document) Raw(n Node) []byte {
 func (d *Document) First(n Node) Node { return n + 1 }
 
 // Next returns the node that follows n and all that it contains.
-func (d *Document) Next(n Node) Node { return d.nodes[n].next }
+func (d *Document) Next(n Node) Node { return Node(d.nodes[n].next) }
 
 // Lone reports whether a string holds half of a surrogate pair, so that it has
 // no text.

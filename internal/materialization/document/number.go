@@ -38,6 +38,9 @@ const smallestNormal = 0x1p-1022
 // (1152921504606846976). 9007199254740993, 3.14159265358979323846 and 1e400
 // do not fit.
 func Double(raw []byte) (float64, bool) {
+	if f, ok := shortDouble(raw); ok {
+		return f, true
+	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
 		return 0, false
@@ -56,6 +59,35 @@ func Double(raw []byte) (float64, bool) {
 	isInteger := !bytes.ContainsAny(raw, ".eE")
 	return f, isInteger && literal.equal(normalize(strconv.AppendFloat(buffer[:0], f, 'f', 0, 64)))
 }
+
+// shortDouble reads numbers of at most 15 digits without an exponent, which are
+// nearly all: digits and power of ten are doubles themselves, so that one
+// division rounds as it should.
+func shortDouble(raw []byte) (float64, bool) {
+	if len(raw) > exactDigits {
+		return 0, false
+	}
+	digits, negative := bytes.CutPrefix(raw, []byte{'-'})
+	var mantissa int64
+	decimals := 0
+	for i, c := range digits {
+		switch {
+		case isDigit(c):
+			mantissa = mantissa*10 + int64(c-'0')
+		case c == '.':
+			decimals = len(digits) - i - 1
+		default:
+			return 0, false
+		}
+	}
+	f := float64(mantissa) / powersOfTen[decimals]
+	if negative {
+		f = -f
+	}
+	return f, true
+}
+
+var powersOfTen = [exactDigits + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 // decimal is a number's significant digits, without zeros at either end and
 // perhaps with a point among them, and the power of ten of the first.

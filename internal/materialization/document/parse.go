@@ -100,16 +100,16 @@ func (p *parser) open(kind Kind) (Node, error) {
 	if len(p.nodes) >= MaxNodes {
 		return 0, fmt.Errorf("%w: more than %d", ErrTooLarge, MaxNodes)
 	}
-	n := Node(len(p.nodes))
-	p.nodes = append(p.nodes, node{kind: kind, start: uint32(p.pos), next: n + 1}) //nolint:gosec // Parse checked the length
-	return n, nil
+	n := len(p.nodes)
+	p.nodes = append(p.nodes, node{kind: kind, start: uint32(p.pos)}) //nolint:gosec // Parse checked the length
+	return Node(n), nil
 }
 
 // end closes a node before pos.
 func (p *parser) end(n Node) {
 	at := &p.nodes[n]
 	at.end = uint32(p.pos) //nolint:gosec // Parse checked the length
-	at.next = Node(len(p.nodes))
+	at.next = uint32(len(p.nodes)) //nolint:gosec // at most MaxNodes
 }
 
 func (p *parser) value() error {
