@@ -29,10 +29,15 @@ func fold(t require.TestingT, s *shard.State, step shardtest.Step) shard.Outcome
 // with each step and its outcome, after the state folded it.
 func check(t *testing.T, begin func(*rapid.T) func(*shard.State, shardtest.Step, shard.Outcome)) {
 	t.Helper()
+	checkLength(t, historyLength, begin)
+}
+
+func checkLength(t *testing.T, length int, begin func(*rapid.T) func(*shard.State, shardtest.Step, shard.Outcome)) {
+	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
 		each := begin(t)
 		s := shard.NewState(shardtest.Cluster, testShard)
-		for _, step := range shardtest.Draw(t, testShard, historyLength) {
+		for _, step := range shardtest.Draw(t, testShard, length) {
 			each(s, step, fold(t, s, step))
 		}
 	})
@@ -192,7 +197,7 @@ func requireFindTime(t require.TestingT, want *shardtest.Log, s *shard.State, go
 
 func TestTheIndexHoldsItsInvariantsAfterEveryRecord(t *testing.T) {
 	check(t, func(t *rapid.T) func(*shard.State, shardtest.Step, shard.Outcome) {
-		var marks = make(map[base.LogID][3]base.Offset)
+		marks := make(map[base.LogID][3]base.Offset)
 		return func(s *shard.State, _ shardtest.Step, out shard.Outcome) {
 			live := make(map[string]bool)
 			for _, st := range s.Streams() {
@@ -267,7 +272,7 @@ func TestAWritersRecordIsAcceptedOnceAndOnlyWhileItIsOpen(t *testing.T) {
 func TestGeneratedHistoriesReachEveryReason(t *testing.T) {
 	reached := make(map[shard.Reason]int)
 	kinds := make(map[string]int)
-	check(t, func(*rapid.T) func(*shard.State, shardtest.Step, shard.Outcome) {
+	checkLength(t, 8*historyLength, func(*rapid.T) func(*shard.State, shardtest.Step, shard.Outcome) {
 		return func(_ *shard.State, _ shardtest.Step, out shard.Outcome) {
 			reached[out.Rejected]++
 			if out.OK() {

@@ -16,8 +16,12 @@ import (
 const republishAfter = 2 * time.Second
 
 // Put appends one record to the shard's log and returns its revision. It tells
-// the view to expect it. Errors are those of coord.CommitLog.
+// the view to expect it. Errors are those of coord.CommitLog; a view that has
+// stopped appends nothing, because its history may not be that of the others.
 func (v *View) Put(ctx context.Context, request commitrecord.RequestID, payload commitrecord.Payload) (base.Revision, error) {
+	if err := v.Err(); err != nil {
+		return 0, err
+	}
 	data, err := commitrecord.Encode(v.Envelope(request), payload)
 	if err != nil {
 		return 0, err

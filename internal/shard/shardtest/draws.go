@@ -86,7 +86,7 @@ func (g *Generator) spoilAppend(p *commitpb.Append) {
 func (g *Generator) compact() *commitpb.Compact {
 	p := &commitpb.Compact{ReadRevision: uint64(g.model.Revision)}
 	p.Writer, p.Seq = g.next()
-	if g.chance("read early", 15) {
+	if g.chance("read early", 25) {
 		p.ReadRevision = rapid.Uint64Range(0, p.GetReadRevision()+2).Draw(g.t, "read revision")
 	}
 	for range g.number("logs", 1, 3) {
