@@ -62,7 +62,7 @@ func TestAFullDiskThatIsFreedIsSurvived(t *testing.T) {
 		return err == nil
 	})
 	texts := replay(t, log)
-	require.GreaterOrEqual(t, len(texts), int(acknowledged)+1) //nolint:gosec // few
+	require.GreaterOrEqual(t, len(texts), int(acknowledged)+1)
 	for i := range acknowledged {
 		require.Len(t, texts[i], len(record))
 	}

@@ -86,7 +86,7 @@ func replay(t *testing.T, log coord.CommitLog) []string {
 		select {
 		case entry, ok := <-w.Entries():
 			require.True(t, ok, "the watch ended")
-			require.Equal(t, base.Revision(len(texts)+1), entry.Revision) //nolint:gosec // few
+			require.Equal(t, base.Revision(len(texts)+1), entry.Revision)
 			texts = append(texts, string(entry.Data))
 		case <-time.After(20 * time.Second):
 			require.FailNow(t, "no entry arrived")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -35,12 +36,7 @@ func hasCode(err error, codes ...jetstream.ErrorCode) bool {
 	if !errors.As(err, &apiErr) {
 		return false
 	}
-	for _, code := range codes {
-		if apiErr.ErrorCode == code {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(codes, apiErr.ErrorCode)
 }
 
 // writeError classes the error of a request that changes something: refused by

@@ -60,7 +60,7 @@ func (l *commitLog) Watch(ctx context.Context, from base.Revision) (coord.Watch,
 		w.release()
 		return nil, fmt.Errorf("watching %s: %w", l.bucket.name, readError(request, context.Cause(request)))
 	}
-	go w.forward(alive)
+	go w.forward(alive) //nolint:contextcheck // the watch lives as long as the connection, not as the caller
 	return w, nil
 }
 
