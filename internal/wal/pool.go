@@ -50,13 +50,19 @@ func (p *classPool) put(b *buffer) {
 // sync.Pool it survives garbage collections, after which large buffers would have
 // to be zeroed again.
 type segmentList struct {
+	keep int // bytes to hold at most
+
 	mu   sync.Mutex
 	free [][]byte // guarded by mu
-	keep int      // how many to hold at most
+	held int      // guarded by mu; bytes of free
 }
 
-// minSegmentBytes is the smallest buffer worth keeping.
-const minSegmentBytes = 256 << 10
+const (
+	minSegmentBytes = 256 << 10
+	// segmentStepBytes is what sizes above it are rounded up to, so that an
+	// object fits the buffer of one that was a little smaller.
+	segmentStepBytes = 1 << 20
+)
 
 // take returns an aligned buffer of at least capacity bytes.
 func (l *segmentList) take(capacity int) []byte {
@@ -73,23 +79,24 @@ func (l *segmentList) take(capacity int) []byte {
 		found = l.free[best]
 		l.free[best], l.free[last] = l.free[last], nil
 		l.free = l.free[:last]
+		l.held -= cap(found)
 	}
 	l.mu.Unlock()
 	if found != nil {
 		return found
 	}
-	size := max(minSegmentBytes, 1<<bits.Len(uint(max(1, capacity)-1)))
-	if size > 1<<maxClass { // rare giants need not be rounded up
-		size = capacity
+	if capacity > segmentStepBytes {
+		return blob.AlignedBuffer((capacity + segmentStepBytes - 1) / segmentStepBytes * segmentStepBytes)
 	}
-	return blob.AlignedBuffer(size)
+	return blob.AlignedBuffer(max(minSegmentBytes, 1<<bits.Len(uint(max(1, capacity)-1))))
 }
 
 func (l *segmentList) give(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.free) < l.keep && cap(b) <= 1<<maxClass {
+	if l.held+cap(b) <= l.keep {
 		l.free = append(l.free, b)
+		l.held += cap(b)
 	}
 }
 

@@ -54,7 +54,7 @@ func (w *Writer) openWriter() {
 		writer, err := w.tryOpen(open)
 		if err == nil {
 			w.count.writers.Add(1)
-			w.opts.Log.OnWriter(writer, w.outcome)
+			w.subscribe(writer)
 			w.event(func(c *Core) { c.WriterOpened(writer) })
 			return
 		}

@@ -46,6 +46,8 @@ type Writer struct {
 	flushes  []flushWaiter
 	isClosed bool
 	trouble  error // the newest failure of store or log
+	// subscribed is the writer whose outcomes the view delivers, 0 for none.
+	subscribed base.WriterID
 }
 
 type flushWaiter struct {
@@ -66,7 +68,7 @@ func NewWriter(opts Options) (*Writer, error) {
 		opts:     opts,
 		form:     Form{Cluster: opts.Cluster, Shard: opts.Shard, Compression: opts.Compression, Alignment: max(1, opts.Alignment)},
 		room:     semaphore.NewWeighted(int64(opts.MaxBufferedBytes)),
-		segments: segmentList{keep: min(opts.UploadConcurrency, maxKeptSegments)},
+		segments: segmentList{keep: keptSegmentBytes},
 		core: NewCore(CoreConfig{
 			MaxObjectBytes: opts.MaxObjectBytes, EagerBytes: opts.EagerBytes,
 			UploadConcurrency: opts.UploadConcurrency, FlushWhenIdle: opts.FlushWhenIdle,
@@ -81,8 +83,8 @@ func NewWriter(opts Options) (*Writer, error) {
 	return w, nil
 }
 
-// maxKeptSegments bounds the buffers that are kept between flushes.
-const maxKeptSegments = 4
+// keptSegmentBytes bounds the buffers that are kept between flushes.
+const keptSegmentBytes = 32 << 20
 
 // Append appends a batch and waits until it is durable and has its offsets, or
 // has failed. Results hold what became of each log's records; the error is set
@@ -90,6 +92,9 @@ const maxKeptSegments = 4
 // closed (base.ErrClosed), or ctx ended, before the batch entered the buffer
 // (definite) or afterwards (base.ErrUnknown: it may yet be appended).
 func (w *Writer) Append(ctx context.Context, batch *Batch) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("appending: %w", context.Cause(ctx))
+	}
 	a := newAppend()
 	if err := a.measure(batch, w.opts.MaxRecordBytes); err != nil {
 		a.recycle()
@@ -228,6 +233,21 @@ func (w *Writer) Flush(ctx context.Context) error {
 	}
 }
 
+// subscribe makes the view deliver the outcomes of this writer, and of the one
+// before no longer. 0 is no writer.
+func (w *Writer) subscribe(writer base.WriterID) {
+	w.mu.Lock()
+	before := w.subscribed
+	w.subscribed = writer
+	w.mu.Unlock()
+	if before != 0 {
+		w.opts.Log.OnWriter(before, nil)
+	}
+	if writer != 0 {
+		w.opts.Log.OnWriter(writer, w.outcome)
+	}
+}
+
 // Fence closes the writer's identity in the commit log, for a process that may
 // have lost its lease. Whatever the log has not accepted by then moves to a new
 // identity; no append fails by it.
@@ -242,7 +262,6 @@ func (w *Writer) Fence(ctx context.Context) error {
 	if _, err := w.opts.Log.Publish(ctx, fence); err != nil {
 		return fmt.Errorf("fencing writer %d of %s: %w", writer, w.opts.Shard, err)
 	}
-	w.opts.Log.OnWriter(writer, nil)
 	w.event(func(c *Core) { c.WriterClosed(writer) })
 	return nil
 }
@@ -267,6 +286,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	w.cancel()
 	go func() {
 		w.tasks.Wait()
+		w.subscribe(0) // only now, because one may have been being opened
 		close(w.stopped)
 	}()
 	return errors.Join(err, w.awaitStop(ctx))

@@ -247,6 +247,18 @@ func TestObjectsCanBeWrittenDirectly(t *testing.T) {
 	}
 }
 
+func TestAnAppendUnderAnEndedContextDoesNothing(t *testing.T) {
+	r := newRig(t, faults{}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := r.writer.Append(ctx, r.batch(0, "a"))
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, base.ErrUnknown)
+	require.Zero(t, r.writer.Stats().Appends)
+	r.append(0, "b")
+	require.Equal(t, []string{"b"}, r.read(0))
+}
+
 func TestManyCallersShareObjects(t *testing.T) {
 	r := newRig(t, faults{}, func(o *wal.Options) { o.Compression = recordbatch.Zstd })
 	const callers, each = 32, 40

@@ -1,6 +1,9 @@
 package recordbatch
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // maxVarintBytes is the longest zigzag varint of 64 bits.
 const maxVarintBytes = 10
@@ -31,31 +34,29 @@ type scanner struct {
 	bad  bool
 }
 
+// varint is small enough to be inlined; most fields take one byte.
 func (s *scanner) varint() int64 {
-	if s.pos < len(s.data) {
-		if b := s.data[s.pos]; b < 0x80 {
-			s.pos++
-			return unzigzag(uint64(b))
-		}
+	if s.pos < len(s.data) && s.data[s.pos] < 0x80 {
+		s.pos++
+		return unzigzag(uint64(s.data[s.pos-1]))
 	}
 	return s.longVarint()
 }
 
+//go:noinline
 func (s *scanner) longVarint() int64 {
-	var u uint64
-	for i := range maxVarintBytes {
-		if s.pos+i >= len(s.data) {
-			break
-		}
-		b := s.data[s.pos+i]
-		u |= uint64(b&0x7f) << (7 * i)
-		if b < 0x80 {
-			s.pos += i + 1
-			return unzigzag(u)
-		}
+	data := s.data[min(s.pos, len(s.data)):]
+	if len(data) >= 2 && data[1] < 0x80 { // lengths, mostly
+		s.pos += 2
+		return unzigzag(uint64(data[0]&0x7f) | uint64(data[1])<<7)
 	}
-	s.bad = true
-	return 0
+	u, n := binary.Uvarint(data)
+	if n <= 0 {
+		s.bad = true
+		return 0
+	}
+	s.pos += n
+	return unzigzag(u)
 }
 
 // octets takes a varint length and that many bytes: nil for length −1.
