@@ -80,18 +80,22 @@ func waitFor(ctx context.Context, changed <-chan struct{}) bool {
 func (s *shardEngine) writtenHeads() map[base.StreamID][]base.Offset {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.heads(func(id base.StreamID) bool { return s.wrote[id] })
+}
+
+// heads returns the heads of the chosen streams that have a table.
+func (s *shardEngine) heads(chosen func(base.StreamID) bool) map[base.StreamID][]base.Offset {
 	all := make(map[base.StreamID][]base.Offset)
 	s.view.Inspect(func(st *shard.State) {
-		for id := range s.wrote {
-			stream, ok := st.Stream(id)
-			if !ok || !catalog.Resolve(stream.Name, stream.Policy).Enabled {
+		for _, stream := range st.Streams() {
+			if !chosen(stream.ID) || !catalog.Resolve(stream.Name, stream.Policy).Enabled {
 				continue
 			}
 			heads := make([]base.Offset, len(stream.Logs))
 			for i, l := range stream.Logs {
 				heads[i] = l.Head()
 			}
-			all[id] = heads
+			all[stream.ID] = heads
 		}
 	})
 	return all

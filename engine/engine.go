@@ -115,6 +115,9 @@ func (e *Engine) refuseMissing() error {
 	if _, err := os.Stat(e.opts.DataDir); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("data directory %s does not exist: run a pipeline first, or name another with --data-dir: %w", e.opts.DataDir, base.ErrNotFound)
 	}
+	if !natskv.IsDataDir(e.opts.DataDir) {
+		return fmt.Errorf("%s is no data directory of an engine: run a pipeline first, or name another with --data-dir: %w", e.opts.DataDir, base.ErrNotFound)
+	}
 	return nil
 }
 
@@ -128,7 +131,7 @@ func (e *Engine) openStores(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	e.objects, err = blob.Open(ctx, e.opts.storageURL(), blob.Options{})
+	e.objects, err = blob.Open(ctx, e.opts.storageURL(), blob.Options{MustExist: e.opts.Observe})
 	return err
 }
 

@@ -24,7 +24,7 @@ type Inspection struct {
 	// Kind is "WAL object", "compacted object" or "commit record".
 	Kind      string                 `json:"kind"`
 	WAL       *walobject.Description `json:"wal,omitempty"`
-	Compacted *compacted.Description `json:"compacted,omitempty"`
+	Compacted *CompactedDescription  `json:"compacted,omitempty"`
 	Commit    *CommitDescription     `json:"commit,omitempty"`
 }
 
@@ -38,6 +38,9 @@ type CommitDescription struct {
 	Request      string          `json:"request,omitempty"`
 	Payload      json.RawMessage `json:"payload"`
 }
+
+// MaxInspectBytes bounds what is inspected at a time: it is held in memory.
+const MaxInspectBytes = 1 << 30
 
 // InspectBytes verifies bytes of unknown kind and says what they hold: a WAL
 // object, a compacted object or a commit record. Anything else is ErrInvalid,
@@ -56,7 +59,7 @@ func InspectBytes(name string, data []byte) (*Inspection, error) {
 		if err != nil {
 			return nil, fmt.Errorf("inspecting %s: %w", name, err)
 		}
-		in.Kind, in.Compacted = "compacted object", d
+		in.Kind, in.Compacted = "compacted object", describeCompacted(d)
 	default:
 		d, err := describeCommit(data)
 		if err != nil {
@@ -96,9 +99,15 @@ func (e *Engine) Inspect(ctx context.Context, key string) (*Inspection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inspecting %s: %w", key, err)
 	}
+	if info.Size > MaxInspectBytes {
+		return nil, fmt.Errorf("inspecting %s: %d bytes: want at most %d: %w", key, info.Size, MaxInspectBytes, base.ErrInvalid)
+	}
 	data, err := e.objects.ReadRange(ctx, key, 0, info.Size, nil)
 	if err != nil {
 		return nil, fmt.Errorf("inspecting %s: %w", key, err)
+	}
+	if _, _, err := base.WriterOfKey(key); err == nil && !walobject.Is(data) && !compacted.Is(data) {
+		return nil, fmt.Errorf("inspecting %s: it does not begin as what its key names: %w", key, base.ErrCorrupt)
 	}
 	return InspectBytes(key, data)
 }

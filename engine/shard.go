@@ -54,20 +54,26 @@ func newShardEngine(e *Engine, sh base.Shard, view *shard.View) *shardEngine {
 
 // startJobs runs what an instance does in the background, until running ends.
 func (e *Engine) startJobs(running context.Context) {
-	leases := worker.Leases{
-		Documents: e.coordination.Documents(), Clock: e.clock, Holder: e.instance, TTL: e.opts.LeaseTTL, Logger: e.logger,
-	}
+	leases := e.leases()
 	ledgers := make([]worker.Ledger, len(e.shards))
 	for i, s := range e.shards {
 		ledgers[i] = s.view
 	}
 	e.jobs.Go(func() { leases.KeepAlive(running) })
 	e.jobs.Go(func() { leases.FenceDead(running, ledgers, e.coordination.Reconnects) })
+	e.jobs.Go(func() { e.publishProblems(running) })
 	if e.opts.Compaction.Disabled {
 		return
 	}
 	for _, s := range e.shards {
 		e.jobs.Go(func() { leases.Run(running, "compact."+s.shard.String(), s.driver.Run) })
 		e.jobs.Go(func() { s.superviseTables(running, leases) })
+	}
+}
+
+// leases are those that this instance holds.
+func (e *Engine) leases() worker.Leases {
+	return worker.Leases{
+		Documents: e.coordination.Documents(), Clock: e.clock, Holder: e.instance, TTL: e.opts.LeaseTTL, Logger: e.logger,
 	}
 }

@@ -121,6 +121,7 @@ func (e *Engine) Status(ctx context.Context) Status {
 	for _, info := range e.catalog.List() {
 		st.Streams = append(st.Streams, e.streamStatus(ctx, info, &st))
 	}
+	st.mergeReports(ctx, e.coordination.Documents(), e.instance)
 	return st
 }
 
@@ -138,13 +139,8 @@ func (st *Status) addShard(s *shardEngine) {
 	})
 	if err := s.view.Err(); err != nil && !errors.Is(err, base.ErrClosed) {
 		sh.Stopped = err.Error()
-		st.problem("shard "+sh.Shard, err, "see the reason; appends and reads of its streams wait")
 	}
-	if _, logs := s.driver.Troubles(); len(logs) > 0 {
-		for id, t := range logs {
-			st.problem("log "+id.String()+" of shard "+sh.Shard, t.Err, "restore the object; other logs go on")
-		}
-	}
+	st.Problems = append(st.Problems, s.problems()...)
 	w := s.written()
 	st.Written.Records += w.Records
 	st.Written.Bytes += w.Bytes
@@ -185,12 +181,8 @@ func (e *Engine) tableStatus(ctx context.Context, s *shardEngine, info catalog.S
 	if info.TableUUID != "" {
 		t.State = string(commit.StateRunning)
 	}
-	if status, ok := s.tableStatus(info.ID); ok && status.State != commit.StatePending {
-		t.State, t.Reason, t.NextAction = string(status.State), status.Reason, status.NextAction
-	}
-	if troubles, _ := s.driver.Troubles(); troubles[info.ID].Err != nil {
-		t.State, t.Reason = string(commit.StateDegraded), troubles[info.ID].Err.Error()
-		t.NextAction = "the log is kept and the table is tried again; see the reason"
+	if trouble, ok := s.tableTrouble(info); ok {
+		t.State, t.Reason, t.NextAction = trouble.State, trouble.Reason, trouble.NextAction
 	}
 	main, dead := tableIdents(info.Table)
 	loaded, err := e.tables.Load(ctx, main)
@@ -204,8 +196,12 @@ func (e *Engine) tableStatus(ctx context.Context, s *shardEngine, info catalog.S
 	if loaded, err := e.tables.Load(ctx, dead); err == nil {
 		t.DeadLetters = loaded.Rows
 	}
-	if t.State == string(commit.StateDegraded) || t.State == string(commit.StateSuspended) {
-		st.problem("table "+t.Name+" is "+t.State, errors.New(t.Reason), t.NextAction)
+	if t.troubled() {
+		st.tableProblem(t)
 	}
 	return t
+}
+
+func (st *Status) tableProblem(t *TableStatus) {
+	st.problem("table "+t.Name+" is "+t.State, errors.New(t.Reason), t.NextAction)
 }
