@@ -25,10 +25,14 @@ func TestValuesLandInTheirColumnsOrInTheOverflow(t *testing.T) {
 		story, landed, payload string
 		want                   row
 	}{
-		{"scalars", `{"i":1,"d":1.5,"s":"x","b":true}`, `{"b":false,"s":"é\n","d":2,"i":-3}`,
-			row{"i": int64(-3), "d": 2.0, "s": "é\n", "b": false}},
-		{"nested", `{"o":{"a":1,"l":[{"x":1}]}}`, `{"o":{"l":[{"x":1},null,{}]}}`,
-			row{"o": row{"l": []any{row{"x": int64(1)}, nil, row{}}}}},
+		{
+			"scalars", `{"i":1,"d":1.5,"s":"x","b":true}`, `{"b":false,"s":"é\n","d":2,"i":-3}`,
+			row{"i": int64(-3), "d": 2.0, "s": "é\n", "b": false},
+		},
+		{
+			"nested", `{"o":{"a":1,"l":[{"x":1}]}}`, `{"o":{"l":[{"x":1},null,{}]}}`,
+			row{"o": row{"l": []any{row{"x": int64(1)}, nil, row{}}}},
+		},
 		{"an empty object is not null", `{"o":{"a":1}}`, `{"o":{}}`, row{"o": row{}}},
 		{"an empty array is not null", `{"l":[1]}`, `{"l":[]}`, row{"l": []any{}}},
 		{"a fraction in a long", `{"n":1}`, `{"n":1.5}`, row{"__overflow": `{"n":1.5}`}},
@@ -44,23 +48,33 @@ func TestValuesLandInTheirColumnsOrInTheOverflow(t *testing.T) {
 		{"a scalar in a struct", `{"o":{"a":1}}`, `{"o":"x"}`, row{"__overflow": `{"o":"x"}`}},
 		{"a scalar in a list", `{"l":[1]}`, `{"l":2}`, row{"__overflow": `{"l":2}`}},
 		{"half a surrogate pair", `{"s":"x"}`, `{"s":"\ud83d"}`, row{"__overflow": `{"s":"\ud83d"}`}},
-		{"an element that does not fit", `{"l":[1]}`, `{"l":[1,"x",3]}`,
-			row{"l": []any{int64(1), nil, int64(3)}, "__overflow": `{"l.1":"x"}`}},
-		{"deep in a list", `{"l":[{"a":{"b":1}}]}`, `{"l":[{},{"a":{"b":"x","c":2}}]}`,
-			row{"l": []any{row{}, row{"a": row{}}}, "__overflow": `{"l.1.a.b":"x","l.1.a.c":2}`}},
+		{
+			"an element that does not fit", `{"l":[1]}`, `{"l":[1,"x",3]}`,
+			row{"l": []any{int64(1), nil, int64(3)}, "__overflow": `{"l.1":"x"}`},
+		},
+		{
+			"deep in a list", `{"l":[{"a":{"b":1}}]}`, `{"l":[{},{"a":{"b":"x","c":2}}]}`,
+			row{"l": []any{row{}, row{"a": row{}}}, "__overflow": `{"l.1.a.b":"x","l.1.a.c":2}`},
+		},
 		{"no column", `{"a":1}`, `{"a":1,"b":{"c":[true]}}`, row{"a": int64(1), "__overflow": `{"b":{"c":[true]}}`}},
 		{"no column, nothing in it", `{"a":1}`, `{"b":{},"c":[],"d":null,"e":[[{"f":null}]]}`, row{}},
 		{"another case fills the column", `{"id":1}`, `{"ID":5}`, row{"id": int64(5)}},
 		{"a twin in another case", `{"id":1}`, `{"ID":5,"id":6}`, row{"id": int64(5), "__overflow": `{"id":6}`}},
-		{"the same name again and again", `{"id":1}`, `{"id":5,"id":6,"id":7,"id":8}`,
-			row{"id": int64(5), "__overflow": `{"id":6,"id~#2":7,"id~#3":8}`}},
+		{
+			"the same name again and again", `{"id":1}`, `{"id":5,"id":6,"id":7,"id":8}`,
+			row{"id": int64(5), "__overflow": `{"id":6,"id~#2":7,"id~#3":8}`},
+		},
 		{"a twin of a null", `{"id":1}`, `{"id":null,"ID":6}`, row{"id": int64(6)}},
 		{"a twin of what did not fit", `{"id":1}`, `{"id":"x","ID":6}`, row{"id": int64(6), "__overflow": `{"id":"x"}`}},
 		{"a twin in a struct", `{"o":{"a":1}}`, `{"o":{"a":1},"O":{"a":2}}`, row{"o": row{"a": int64(1)}, "__overflow": `{"O":{"a":2}}`}},
-		{"a system column's name", `{"a":1}`, `{"__offset":9,"__Overflow":"x","a":1}`,
-			row{"a": int64(1), "__overflow": `{"__offset":9,"__Overflow":"x"}`}},
-		{"a dot in a name", `{"a.b":1,"a":{"b":1}}`, `{"a.b":2,"a":{"b":3,"c.d":4}}`,
-			row{"a~1b": int64(2), "a": row{"b": int64(3)}, "__overflow": `{"a.c~1d":4}`}},
+		{
+			"a system column's name", `{"a":1}`, `{"__offset":9,"__Overflow":"x","a":1}`,
+			row{"a": int64(1), "__overflow": `{"__offset":9,"__Overflow":"x"}`},
+		},
+		{
+			"a dot in a name", `{"a.b":1,"a":{"b":1}}`, `{"a.b":2,"a":{"b":3,"c.d":4}}`,
+			row{"a~1b": int64(2), "a": row{"b": int64(3)}, "__overflow": `{"a.c~1d":4}`},
+		},
 		{"a tilde in a name", `{"a~b":1}`, `{"a~b":2,"~":3}`, row{"a~0b": int64(2), "__overflow": `{"~0":3}`}},
 		{"an escaped name", `{"ab":1}`, `{"\u0061b":2}`, row{"ab": int64(2)}},
 		{"quotes and control characters in a path", `{"a":1}`, `{"\"\n\\":1}`, row{"__overflow": `{"\"\u000a\\":1}`}},
@@ -155,8 +169,12 @@ func TestColumnsOfOtherTypesStayNull(t *testing.T) {
 	fields := landed.Fields()
 	id := landed.HighestFieldID()
 	for _, column := range []iceberg.NestedField{
-		{Name: "date", Type: p.Date}, {Name: "at", Type: p.TimestampTz}, {Name: "id", Type: p.UUID},
-		{Name: "price", Type: iceberg.DecimalTypeOf(10, 2)}, {Name: "raw", Type: p.Binary}, {Name: "small", Type: p.Int32},
+		{Name: "date", Type: p.Date},
+		{Name: "at", Type: p.TimestampTz},
+		{Name: "id", Type: p.UUID},
+		{Name: "price", Type: iceberg.DecimalTypeOf(10, 2)},
+		{Name: "raw", Type: p.Binary},
+		{Name: "small", Type: p.Int32},
 		{Name: "f", Type: p.Float32},
 		{Name: "m", Type: &iceberg.MapType{KeyID: 101, KeyType: p.String, ValueID: 102, ValueType: p.Int64}},
 	} {

@@ -20,7 +20,7 @@ func Long(raw []byte) (int64, bool) {
 	case !negative && magnitude <= math.MaxInt64:
 		return int64(magnitude), true
 	case negative && magnitude <= 1<<63:
-		return -int64(magnitude), true //nolint:gosec // 1<<63 wraps to the smallest integer, which is meant
+		return -int64(magnitude), true // 1<<63 wraps to the smallest integer, as it should
 	default:
 		return 0, false
 	}

@@ -108,7 +108,7 @@ func (p *parser) open(kind Kind) (Node, error) {
 // end closes a node before pos.
 func (p *parser) end(n Node) {
 	at := &p.nodes[n]
-	at.end = uint32(p.pos) //nolint:gosec // Parse checked the length
+	at.end = uint32(p.pos)         //nolint:gosec // Parse checked the length
 	at.next = uint32(len(p.nodes)) //nolint:gosec // at most MaxNodes
 }
 

@@ -32,7 +32,7 @@ func (nowhere) RemoveFile(context.Context, string) error { return nil }
 
 // benchPayloads are events of about 180 bytes, or of 1 KB.
 func benchPayloads(count int, large bool) [][]byte {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same payloads each time
+	random := rand.New(rand.NewPCG(1, 2)) // the same payloads each time
 	filler := ""
 	payloads := make([][]byte, count)
 	for i := range payloads {

@@ -307,24 +307,26 @@ func TestASourceThatFailsLeavesNoFile(t *testing.T) {
 	gap.Records.(*records).all[1].Offset = 2
 	short := source(1, 0, texts(`{"a":1}`)...)
 	short.Records.(*records).offsets.End = 2
-	for want, bad := range map[error]prepare.Source{boom: broken, base.ErrCorrupt: gap, errShort: short} {
+	for _, test := range []struct {
+		bad  prepare.Source
+		want error
+		text string
+	}{
+		{broken, boom, "boom"},
+		{gap, base.ErrCorrupt, "the source yields offset 2 where 1 should be"},
+		{short, base.ErrCorrupt, "the source ends at offset 1"},
+	} {
 		tables := memtables.New()
 		prepareAll(t, tables, request(texts(`{"a":0}`)))
 		require.Len(t, tables.Paths(), 1)
-		r := requestFor(source(0, 1, texts(`{"a":1}`)...), bad)
+		r := requestFor(source(0, 1, texts(`{"a":1}`)...), test.bad)
 		r.FilePrefix = "s00-4-12"
 		_, err := prepare.Prepare(t.Context(), tables, r)
-		if want == errShort {
-			require.ErrorContains(t, err, "the source ends at offset 1")
-			want = base.ErrCorrupt
-		}
-		require.ErrorIs(t, err, want)
-		require.ErrorContains(t, err, "log 7-1")
+		require.ErrorIs(t, err, test.want)
+		require.ErrorContains(t, err, test.text)
 		require.Len(t, tables.Paths(), 1, "the first source's file is gone too")
 	}
 }
-
-var errShort = errors.New("a source with too few records")
 
 func TestACancelledCallLeavesNoFile(t *testing.T) {
 	tables := memtables.New()

@@ -66,7 +66,8 @@ func encodings(path string, values arrow.Array) []parquet.WriterProperty {
 func statistics(path string, values interface {
 	Len() int
 	ValueLen(i int) int
-}) []parquet.WriterProperty {
+},
+) []parquet.WriterProperty {
 	for i := range values.Len() {
 		if values.ValueLen(i) > longValueBytes {
 			return []parquet.WriterProperty{parquet.WithStatsFor(path, false), parquet.WithPageIndexEnabledFor(path, false)}
