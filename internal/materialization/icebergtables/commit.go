@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/iceberg-go"
@@ -50,8 +51,7 @@ func (t *Tables) stage(ctx context.Context, loaded *table.Table, update material
 		}
 	}
 	if len(update.Files) == 0 {
-		// AddDataFiles without files makes no snapshot; AddFiles does.
-		return tx, tx.AddFiles(ctx, nil, update.Summary, false)
+		return tx, appendNothing(ctx, tx, loaded, update.Summary)
 	}
 	files := make([]iceberg.DataFile, 0, len(update.Files))
 	for _, added := range update.Files {
@@ -62,6 +62,21 @@ func (t *Tables) stage(ctx context.Context, loaded *table.Table, update material
 		files = append(files, described)
 	}
 	return tx, tx.AddDataFiles(ctx, files, update.Summary, table.WithoutDuplicateCheck(), table.WithoutAutoNameMapping())
+}
+
+// appendNothing stages a snapshot without files. AddDataFiles would stage none,
+// and AddFiles would set a name mapping that no one keeps up to date.
+func appendNothing(ctx context.Context, tx *table.Transaction, loaded *table.Table, summary map[string]string) error {
+	schema, err := table.SchemaToArrowSchema(loaded.Schema(), nil, true, false)
+	if err != nil {
+		return err
+	}
+	nothing, err := array.NewRecordReader(schema, nil)
+	if err != nil {
+		return err
+	}
+	defer nothing.Release()
+	return tx.Append(ctx, nothing, summary)
 }
 
 // describe makes the manifest entry of a file from its footer.

@@ -203,6 +203,14 @@ func TestMetadataFilesAreBounded(t *testing.T) {
 	require.Less(t, len(current), 50, "many small manifests were folded into few")
 }
 
+func TestNoCommitSetsANameMapping(t *testing.T) {
+	o := open(t)
+	shown := o.commit(t, o.create(t), "f", tablestest.RangeRows(0, base.OffsetRange{End: 1}))
+	shown, err := o.tables.Commit(t.Context(), shown, materialization.Update{})
+	require.NoError(t, err)
+	require.NotContains(t, shown.Properties, table.DefaultNameMappingKey)
+}
+
 func TestFilesAreNeverOverwritten(t *testing.T) {
 	open(t)
 	files, err := iceio.LoadFS(t.Context(), nil, "file:///")
