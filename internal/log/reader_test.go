@@ -34,7 +34,7 @@ func TestTheWholeLogIsReadFromEachOffset(t *testing.T) {
 			w := newWorld(t)
 			w.compression = compression
 			for i := range 6 {
-				w.append(records(40*i, 40)...)
+				w.append(records(25*i, 25)...)
 			}
 			w.compact(0, 2, true)
 			w.compact(1, 3, true)

@@ -28,7 +28,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 }
 
 func TestReadingStartsAtAnyOffset(t *testing.T) {
-	records := testRecords(40, 700)
+	records := testRecords(40, 340)
 	object, meta := writeObject(t, records, smallGroups)
 	r := openObject(t, object, meta)
 	for start := range len(records) + 1 {
@@ -39,7 +39,7 @@ func TestReadingStartsAtAnyOffset(t *testing.T) {
 			require.Equal(t, records[start+i], got[i], "from row %d", start)
 		}
 	}
-	for _, outside := range []base.Offset{39, 741, -1} {
+	for _, outside := range []base.Offset{39, 381, -1} {
 		_, err := r.ReadFrom(outside)
 		require.ErrorIs(t, err, base.ErrInvalid)
 	}
