@@ -58,20 +58,24 @@ type batchBuilder struct {
 	headers []recordbatch.Header
 }
 
-// fits reports whether a record may be added. The first one always may.
-func (b *batchBuilder) fits(r *recordbatch.Positioned) bool {
-	return len(b.Records) == 0 || len(b.Records) < b.limits.MaxMessages && b.Bytes+recordBytes(r) <= b.limits.MaxBytes
+// add appends a record if the limits allow it; the first one always fits. Headers
+// that the reader will use again are copied into blocks, so that none costs an
+// allocation of its own.
+func (b *batchBuilder) add(r *recordbatch.Positioned, ownsHeaders bool) bool {
+	size := recordBytes(r)
+	if len(b.Records) > 0 && b.Bytes+size > b.limits.MaxBytes {
+		return false
+	}
+	b.Records = append(b.Records, *r)
+	b.Bytes += size
+	b.Next = r.Offset + 1
+	if !ownsHeaders {
+		b.copyHeaders(r)
+	}
+	return true
 }
 
-// add appends a record. Headers that the reader will use again are copied into
-// blocks, so that none costs an allocation of its own.
-func (b *batchBuilder) add(r *recordbatch.Positioned, ownsHeaders bool) {
-	b.Records = append(b.Records, *r)
-	b.Bytes += recordBytes(r)
-	b.Next = r.Offset + 1
-	if ownsHeaders {
-		return
-	}
+func (b *batchBuilder) copyHeaders(r *recordbatch.Positioned) {
 	added := &b.Records[len(b.Records)-1]
 	added.Headers = nil
 	n := len(r.Headers)

@@ -95,10 +95,9 @@ func (r *Reader) fill(ctx context.Context, b *batchBuilder) error {
 			b.Storage = r.entry.Storage
 			b.Records = make([]recordbatch.Positioned, 0, min(b.limits.MaxMessages, max(r.sizeHint, 16)))
 		}
-		if b.Storage != r.entry.Storage || !b.fits(record) {
+		if b.Storage != r.entry.Storage || !b.add(record, r.cursor.ownsHeaders()) {
 			return nil
 		}
-		b.add(record, r.cursor.ownsHeaders())
 		r.advance()
 	}
 	return nil
@@ -115,13 +114,21 @@ func (r *Reader) advance() {
 // because compaction may have replaced it.
 func (r *Reader) peek(ctx context.Context, offset base.Offset) (*recordbatch.Positioned, error) {
 	record, err := r.tryPeek(ctx, offset)
+	if err == nil {
+		return record, nil
+	}
 	if errors.Is(err, errVanished) {
 		record, err = r.tryPeek(ctx, offset)
 	}
+	return record, lost(err)
+}
+
+// lost marks the error of an object that is not where the index says.
+func lost(err error) error {
 	if errors.Is(err, errVanished) {
-		err = base.WithClass(base.ErrCorrupt, err)
+		return base.WithClass(base.ErrCorrupt, err)
 	}
-	return record, err
+	return err
 }
 
 // errVanished says that an object which the index named was not in the store.
@@ -277,10 +284,7 @@ func (r *Reader) OffsetOfTime(ctx context.Context, t base.Millis) (base.Offset, 
 	if errors.Is(err, errVanished) {
 		offset, err = r.tryOffsetOfTime(ctx, t)
 	}
-	if errors.Is(err, errVanished) {
-		err = base.WithClass(base.ErrCorrupt, err)
-	}
-	return offset, err
+	return offset, lost(err)
 }
 
 func (r *Reader) tryOffsetOfTime(ctx context.Context, t base.Millis) (base.Offset, error) {
