@@ -84,7 +84,7 @@ func (in *Inference) Add(doc *document.Document) {
 		return
 	}
 	in.objects++
-	in.member(&in.root, doc, []byte(ValueColumn), 0, document.Root, 1)
+	in.member(&in.root, in.objects, []byte(ValueColumn), 0, doc, document.Root, 1)
 }
 
 // object takes the members of an object, whose columns would be at depth.
@@ -97,20 +97,16 @@ func (in *Inference) object(at *seenNode, doc *document.Document, n document.Nod
 		if doc.Kind(value) != document.Null {
 			var key []byte
 			key, in.name = doc.Text(name, in.name)
-			in.memberOf(object, at, doc, key, position, value, depth)
+			in.member(at, object, key, position, doc, value, depth)
 		}
 		position++
 		name = doc.Next(value)
 	}
 }
 
-func (in *Inference) member(at *seenNode, doc *document.Document, key []byte, position int, value document.Node, depth int) {
-	in.memberOf(in.objects, at, doc, key, position, value, depth)
-}
-
-// memberOf takes one member, unless it is a twin of one that counted: the
-// decoder puts twins into the overflow.
-func (in *Inference) memberOf(object uint64, at *seenNode, doc *document.Document, key []byte, position int, value document.Node, depth int) {
+// member takes one member of the object of that number, unless it is a twin of
+// one that counted: the decoder puts twins into the overflow.
+func (in *Inference) member(at *seenNode, object uint64, key []byte, position int, doc *document.Document, value document.Node, depth int) {
 	if !canName(key, depth) {
 		return
 	}
