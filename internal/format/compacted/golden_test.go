@@ -23,7 +23,7 @@ func TestGoldenFileIsReadForEver(t *testing.T) {
 		require.NoError(t, os.MkdirAll("testdata", 0o750))
 		require.NoError(t, os.WriteFile(path, written, 0o600))
 	}
-	golden, err := os.ReadFile(path) //nolint:gosec // a file of this package
+	golden, err := os.ReadFile(path)
 	require.NoError(t, err)
 	got, err := readFrom(openObject(t, golden, meta), 1000, 100)
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestAnyParquetReaderOpensAnObject(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile(golden, []byte(text), 0o600))
 	}
-	want, err := os.ReadFile(golden) //nolint:gosec // a file of this package
+	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), text)
 }
