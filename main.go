@@ -1,0 +1,85 @@
+// Command lakestream runs Benthos pipelines whose streams are Iceberg tables, and
+// shows and checks what they wrote.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	_ "github.com/redpanda-data/benthos/v4/public/components/io"   // file, http, stdin and others
+	_ "github.com/redpanda-data/benthos/v4/public/components/pure" // mapping, broker, generate and others
+	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/lakestream-go/lakestream/config"
+	"github.com/lakestream-go/lakestream/engine"
+	_ "github.com/lakestream-go/lakestream/plugin" // lakestream
+)
+
+const (
+	documentationURL = "https://github.com/lakestream-go/lakestream/tree/main/docs"
+	// httpAddress is where Benthos's own API listens unless told otherwise: on
+	// every interface it would show a pipeline to the network.
+	httpAddress = "127.0.0.1:4195"
+)
+
+// version and date are set by the linker in releases.
+var version, date string
+
+func main() { os.Exit(run(context.Background(), os.Args)) }
+
+// run runs the command line and returns the exit code of the process.
+func run(ctx context.Context, args []string) int {
+	var closed closings
+	code, err := runBenthos(ctx, args, &closed)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	closed.writeSummary(os.Stderr)
+	return closed.exitCode(code)
+}
+
+// runBenthos runs Benthos's command line with our components, and records which
+// engines closed.
+func runBenthos(ctx context.Context, args []string, closed *closings) (code int, err error) {
+	engine.OnClose(closed.add)
+	release, built := buildInfo()
+	return service.RunCLIToCode(ctx,
+		service.CLIOptSetArgs(args...),
+		service.CLIOptSetVersion(release, built),
+		service.CLIOptSetBinaryName("lakestream"),
+		service.CLIOptSetProductName("Lakestream"),
+		service.CLIOptSetDocumentationURL(documentationURL),
+		service.CLIOptSetDefaultConfigPaths("/lakestream.yaml", "/etc/lakestream/config.yaml", "/etc/lakestream.yaml"),
+		service.CLIOptSetMainSchemaFrom(mainSchema),
+		service.CLIOptOnConfigParse(config.SetTopLevel),
+	)
+}
+
+// mainSchema is that of Benthos with our top-level block and defaults.
+func mainSchema() *service.ConfigSchema {
+	release, built := buildInfo()
+	schema := service.GlobalEnvironment().FullConfigSchema(release, built)
+	schema.SetFieldDefault(httpAddress, "http", "address")
+	return schema.Field(config.TopLevelField())
+}
+
+// buildInfo returns the version and the time of the commit, from the linker or
+// else from the Go toolchain.
+func buildInfo() (release, built string) {
+	release, built = version, date
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return release, built
+	}
+	if release == "" {
+		release = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.time" && built == "" {
+			built = s.Value
+		}
+	}
+	return release, built
+}
