@@ -27,9 +27,9 @@ type LogResult struct {
 	// Invalid lists records that can never be appended, by index. Nil when
 	// there are none.
 	Invalid []InvalidRecord
-	// Err is set when none was appended: base.ErrNotFound for a log that does
-	// not exist, base.ErrFenced for one that accepts nothing, base.ErrUnknown
-	// when the records may have been appended.
+	// Err is set when none is known to have been appended: base.ErrNotFound for
+	// a log that does not exist, base.ErrUnknown when they may have been. An
+	// error of no class is definite.
 	Err error
 }
 
@@ -146,12 +146,17 @@ func (a *Append) encode(batch *Batch) {
 		for _, run := range a.runs[start:] {
 			p.records += run.Records
 		}
-		// Cut to its own runs below, when a.runs has stopped moving.
-		p.first = start
 		if p.records > 0 {
+			p.first = start // for assignRuns
 			a.parts = append(a.parts, p)
 		}
 	}
+	a.assignRuns()
+}
+
+// assignRuns gives each part its runs, which follow on each other, now that
+// a.runs no longer moves.
+func (a *Append) assignRuns() {
 	end := len(a.runs)
 	for i := len(a.parts) - 1; i >= 0; i-- {
 		p := &a.parts[i]

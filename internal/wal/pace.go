@@ -41,20 +41,25 @@ func (w *Writer) runPace() {
 	}
 }
 
-// settle returns when appends have stopped arriving. Callers whose appends were
-// just resolved are about to append again, and each flush that they share saves
-// one.
+// settle returns when appends have stopped arriving, at the latest after the linger
+// time. Callers whose appends were just resolved are about to append again, and
+// each flush that they share saves one.
 func (w *Writer) settle() {
+	latest := w.opts.Clock.Now().Add(w.opts.Linger)
 	last, quiet := w.arrivals.Load(), 0
 	for range maxYields {
 		runtime.Gosched()
 		now := w.arrivals.Load()
-		if now != last || w.encoding.Load() > 0 {
+		switch {
+		case now != last || w.encoding.Load() > 0:
 			last, quiet = now, 0
-			continue
-		}
-		if quiet++; quiet == quietYields {
+		case quiet+1 == quietYields:
 			return
+		default:
+			quiet++
+		}
+		if w.opts.Clock.Now().After(latest) {
+			return // a yield is long on a busy machine
 		}
 	}
 }
