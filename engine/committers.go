@@ -8,6 +8,7 @@ import (
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
+	"github.com/lakestream-go/lakestream/internal/compaction"
 	"github.com/lakestream-go/lakestream/internal/materialization/commit"
 	"github.com/lakestream-go/lakestream/internal/shard"
 	"github.com/lakestream-go/lakestream/internal/worker"
@@ -80,7 +81,7 @@ func (s *shardEngine) committer(id base.StreamID) (*commit.Committer, error) {
 	}
 	main, dead := tableIdents(table)
 	c, err := commit.New(commit.Options{
-		Table: main, DeadLetter: dead, Tables: s.engine.tables, Source: tableSource{view: s.view, stream: id},
+		Table: main, DeadLetter: dead, Tables: s.engine.tables, Source: compaction.NewTableSource(s.view, id),
 		Clock: s.engine.clock, Entropy: rand.Reader, Interval: table.CommitInterval, CrashPoint: s.engine.opts.CrashPoint,
 		OnStatus: func(status commit.Status, err error) { s.noteTable(id, main.String(), status, err) },
 	})

@@ -25,7 +25,7 @@ func (m materializer) Prepare(ctx context.Context, r compaction.TableRequest) ([
 	}
 	main, dead := tableIdents(r.Table)
 	request := prepare.Request{
-		Owner: tableOwner(r.Cluster, r.Shard, r.Stream), Main: main, DeadLetter: dead, System: system,
+		Owner: compaction.TableOwner(r.Cluster, r.Shard, r.Stream), Main: main, DeadLetter: dead, System: system,
 		FilePrefix: fmt.Sprintf("%s-%d-%d", r.Shard, r.Writer, r.Seq), Clock: m.clock,
 	}
 	for _, s := range r.Sources {
@@ -37,9 +37,4 @@ func (m materializer) Prepare(ctx context.Context, r compaction.TableRequest) ([
 func tableIdents(t catalog.Table) (main, dead materialization.Ident) {
 	return materialization.Ident{Namespace: t.Namespace, Name: t.Name},
 		materialization.Ident{Namespace: t.Namespace, Name: t.DeadLetterName()}
-}
-
-// tableOwner is what the tables of a stream carry as their owner.
-func tableOwner(cluster base.ClusterID, shard base.Shard, stream base.StreamID) string {
-	return fmt.Sprintf("%s/%s/%d", cluster, shard, stream)
 }

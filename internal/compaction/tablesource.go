@@ -1,4 +1,4 @@
-package engine
+package compaction
 
 import (
 	"context"
@@ -13,12 +13,24 @@ import (
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
 
-// tableSource shows a committer what the fold knows of one stream's table.
+// TableOwner is what the tables of a stream carry as their owner.
+func TableOwner(cluster base.ClusterID, shard base.Shard, stream base.StreamID) string {
+	return fmt.Sprintf("%s/%s/%d", cluster, shard, stream)
+}
+
+// NewTableSource returns the log side of a stream's committer: what the fold knows
+// of the ranges that passes prepared, and the record of what a table holds. A view
+// that has stopped shows nothing more.
+func NewTableSource(view View, stream base.StreamID) commit.Source {
+	return tableSource{view: view, stream: stream}
+}
+
 type tableSource struct {
-	view   *shard.View
+	view   View
 	stream base.StreamID
 }
 
+// View implements commit.Source.
 func (s tableSource) View(context.Context) (commit.View, error) {
 	if err := s.view.Err(); err != nil {
 		return commit.View{}, err
@@ -32,7 +44,7 @@ func (s tableSource) View(context.Context) (commit.View, error) {
 		}
 		err = nil
 		t := stream.Table
-		view.Owner = tableOwner(st.Cluster(), st.Shard(), stream.ID)
+		view.Owner = TableOwner(st.Cluster(), st.Shard(), stream.ID)
 		view.Main = markOf(t.UUID, t.Snapshot, t.CommitID)
 		view.DeadLetter = markOf(t.DeadLetterUUID, t.DeadLetterSnapshot, t.DeadLetterCommitID)
 		for _, l := range stream.Logs {
@@ -75,6 +87,7 @@ func decodeFiles(files []*commitpb.DataFile) []materialization.DataFile {
 	return decoded
 }
 
+// Publish implements commit.Source.
 func (s tableSource) Publish(ctx context.Context, progress commit.Materialized) error {
 	record := &commitpb.Materialized{
 		Stream: uint64(s.stream), TableUuid: progress.Main.TableUUID,
