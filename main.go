@@ -14,6 +14,7 @@ import (
 
 	"github.com/lakestream-go/lakestream/config"
 	"github.com/lakestream-go/lakestream/engine"
+	"github.com/lakestream-go/lakestream/internal/cli"
 	_ "github.com/lakestream-go/lakestream/plugin" // lakestream
 )
 
@@ -45,7 +46,7 @@ func run(ctx context.Context, args []string) int {
 func runBenthos(ctx context.Context, args []string, closed *closings) (code int, err error) {
 	engine.OnClose(closed.add)
 	release, built := buildInfo()
-	return service.RunCLIToCode(ctx,
+	options := []service.CLIOptFunc{
 		service.CLIOptSetArgs(args...),
 		service.CLIOptSetVersion(release, built),
 		service.CLIOptSetBinaryName("lakestream"),
@@ -54,7 +55,11 @@ func runBenthos(ctx context.Context, args []string, closed *closings) (code int,
 		service.CLIOptSetDefaultConfigPaths("/lakestream.yaml", "/etc/lakestream/config.yaml", "/etc/lakestream.yaml"),
 		service.CLIOptSetMainSchemaFrom(mainSchema),
 		service.CLIOptOnConfigParse(config.SetTopLevel),
-	)
+	}
+	for _, command := range cli.Commands(config.LoadPipeline) {
+		options = append(options, service.CLIOptAddCommand(command))
+	}
+	return service.RunCLIToCode(ctx, options...)
 }
 
 // mainSchema is that of Benthos with our top-level block and defaults.

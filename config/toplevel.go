@@ -21,17 +21,24 @@ var topLevel struct {
 // SetTopLevel takes the top-level block from a process's main configuration, whose
 // schema has TopLevelField. Without the block the defaults hold.
 func SetTopLevel(main *service.ParsedConfig) error {
-	var opts engine.Options
-	if isSet(main, ComponentName) {
-		var err error
-		if opts, err = ParseEngine(main.Namespace(ComponentName)); err != nil {
-			return fmt.Errorf("%s: %w", ComponentName, err)
-		}
+	opts, err := parseTopLevel(main)
+	if err != nil {
+		return err
 	}
 	topLevel.mu.Lock()
 	defer topLevel.mu.Unlock()
 	topLevel.opts = opts
 	return nil
+}
+
+func parseTopLevel(main *service.ParsedConfig) (opts engine.Options, err error) {
+	if !isSet(main, ComponentName) {
+		return opts, nil
+	}
+	if opts, err = ParseEngine(main.Namespace(ComponentName)); err != nil {
+		return opts, fmt.Errorf("%s: %w", ComponentName, err)
+	}
+	return opts, nil
 }
 
 // isSet reports whether an object is in the configuration. Benthos makes up an

@@ -212,7 +212,9 @@ func (e *Engine) Cluster() string { return e.identity.Cluster.String() }
 func (e *Engine) Close(ctx context.Context) error {
 	e.once.Do(func() {
 		drained := e.drain(ctx)
-		reportClosing(e, drained)
+		if !e.opts.Observe {
+			reportClosing(e, drained)
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		e.end = errors.Join(drained, e.release(ctx))

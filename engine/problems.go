@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -245,6 +244,5 @@ func (s *shardEngine) tableTrouble(info catalog.Stream) (tableTrouble, bool) {
 	default:
 		return tableTrouble{}, false
 	}
-	t.Reason = cmp.Or(t.Reason, "no reason was given")
 	return t, true
 }

@@ -56,6 +56,29 @@ func (t *Table) Name() string { return t.stream.Table.String() }
 // Stream returns the name of the stream that fills the table.
 func (t *Table) Stream() string { return t.stream.Name.String() }
 
+// Column is one top-level column of a table.
+type Column struct {
+	Name string `json:"name"`
+	// Type is the column's Iceberg type, as in list<string>.
+	Type     string `json:"type"`
+	Required bool   `json:"required"`
+}
+
+// Columns returns the columns of the table's current schema, in its order. A
+// table that was not created yet is ErrNotFound.
+func (t *Table) Columns(ctx context.Context) ([]Column, error) {
+	main, _ := tableIdents(t.stream.Table)
+	loaded, err := t.shard.engine.tables.Load(ctx, main)
+	if err != nil {
+		return nil, err
+	}
+	columns := []Column{}
+	for _, f := range loaded.Schema.Fields() {
+		columns = append(columns, Column{Name: f.Name, Type: f.Type.String(), Required: f.Required})
+	}
+	return columns, nil
+}
+
 // Head returns up to limit rows of the current snapshot, with the chosen columns
 // or all. A table that was not created yet is ErrNotFound.
 func (t *Table) Head(ctx context.Context, columns []string, limit int) ([]Row, error) {

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v2"
+
+	"github.com/lakestream-go/lakestream/engine"
+)
+
+// watchEvery is how often status --watch looks again.
+const watchEvery = 2 * time.Second
+
+func (a app) status() *ucli.Command {
+	var check, watch bool
+	return a.command(spec{
+		name: "status", usage: "Show streams, tables, instances, and what is wrong",
+		flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "check", Destination: &check, Usage: "exit with 3 unless everything is healthy"},
+			&ucli.BoolFlag{Name: "watch", Destination: &watch, Usage: "look again every 2 seconds until interrupted"},
+		},
+		run: func(ctx context.Context, in *invocation) error {
+			switch {
+			case watch && check:
+				return usagef("status: --check ends at once and --watch does not: give one of them")
+			case watch:
+				return in.watchStatus(ctx)
+			}
+			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
+				status, err := in.printStatus(ctx, e)
+				if err == nil && check && len(status.Problems) > 0 {
+					err = fmt.Errorf("%w: %s", errCheck, plural(len(status.Problems), "problem"))
+				}
+				return err
+			})
+		},
+	})
+}
+
+func (in *invocation) printStatus(ctx context.Context, e *engine.Engine) (engine.Status, error) {
+	status := e.Status(ctx)
+	if err := ctx.Err(); err != nil {
+		return status, fmt.Errorf("looking at everything: %w", err)
+	}
+	return status, in.print(status, func(p *page) { writeStatus(p, &status) })
+}
+
+// watchStatus prints the status again and again. --timeout bounds each look.
+func (in *invocation) watchStatus(ctx context.Context) error {
+	each := *in
+	in.common = &commonFlags{config: in.common.config, dataDir: in.common.dataDir, json: in.common.json}
+	err := in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
+		for {
+			looking, cancel := each.bounded(ctx)
+			_, err := in.printStatus(looking, e)
+			cancel()
+			if err != nil {
+				return err
+			}
+			select {
+			case <-in.app.clock.After(watchEvery):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil // that is how watching ends
+	}
+	return err
+}
+
+func writeStatus(p *page, status *engine.Status) {
+	instances := strings.Join(status.Instances, ", ")
+	if instances == "" {
+		instances = "none is running"
+	}
+	p.pairs(
+		"time", status.Time.Format(time.RFC3339),
+		"cluster", fmt.Sprintf("%s, %s", status.Cluster, plural(len(status.Shards), "shard")),
+		"coordination", status.Coordination,
+		"objects", status.Storage,
+		"catalog", status.Catalog,
+		"warehouse", status.Warehouse,
+		"instances", instances,
+	)
+	p.linef("")
+	writeStreams(p, status.Streams)
+	p.linef("")
+	writeHealth(p, status)
+}
+
+func writeStreams(p *page, streams []engine.StreamStatus) {
+	if len(streams) == 0 {
+		p.linef("no streams yet")
+		return
+	}
+	rows := make([][]string, len(streams))
+	for i, s := range streams {
+		row := []string{s.Name, number(s.Partitions), number(s.Records), size(s.Bytes), "-", "", "", "", ""}
+		if t := s.Table; t != nil {
+			copy(row[4:], []string{t.Name, t.State, number(t.Rows), number(t.DeadLetters), number(t.Behind)})
+		}
+		rows[i] = row
+	}
+	p.table([]string{"STREAM", "PARTITIONS#", "RECORDS#", "SIZE#", "TABLE", "STATE", "ROWS#", "DEAD LETTERS#", "BEHIND#"}, rows)
+}
+
+// writeHealth says what is wrong and what to do next.
+func writeHealth(p *page, status *engine.Status) {
+	for _, problem := range status.Problems {
+		p.linef("! %s: %s", problem.What, problem.Reason)
+		if problem.NextAction != "" {
+			p.linef("  next: %s", problem.NextAction)
+		}
+	}
+	if len(status.Problems) > 0 {
+		return
+	}
+	var behind int64
+	for _, s := range status.Streams {
+		if s.Table != nil {
+			behind += s.Table.Behind
+		}
+	}
+	switch {
+	case behind == 0:
+		p.linef("healthy")
+	case len(status.Instances) == 0:
+		p.linef("healthy; tables are %s behind and no instance is running", plural(behind, "record"))
+		p.linef("next: run a pipeline, or compact --once")
+	default:
+		p.linef("healthy; tables are %s behind and catch up", plural(behind, "record"))
+	}
+}
+
+func plural[T int | int64](n T, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
