@@ -65,7 +65,7 @@ func (c *Committer) Flush() {
 func (c *Committer) Step(ctx context.Context) (Status, error) {
 	now := c.options.Clock.Now()
 	if wait := c.retryAt.Sub(now); wait > 0 {
-		c.last.Delay = wait
+		c.last.Delay, c.last.Missing = wait, nil // missing files are reported once an attempt
 		return c.last, nil
 	}
 	status, err := c.step(ctx, now)

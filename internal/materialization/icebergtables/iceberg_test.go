@@ -134,7 +134,7 @@ func TestStatisticsLetReadersSkipFilesAndNeverRows(t *testing.T) {
 		var rows []tablestest.Row
 		for i := range 20 {
 			long := strings.Repeat(string(rune('a'+n)), 60) + strings.Repeat("z", 40) + fmt.Sprintf("%02d", i)
-			rows = append(rows, tablestest.Row{Partition: base.Partition(n), Offset: base.Offset(i), Text: long}) //nolint:gosec // small
+			rows = append(rows, tablestest.Row{Partition: base.Partition(n), Offset: base.Offset(i), Text: long})
 		}
 		files = append(files, tablestest.Write(t.Context(), t, o.tables, shown, fmt.Sprintf("f%d", n), rows))
 		all = append(all, rows...)

@@ -180,7 +180,7 @@ func racingCommits(t *testing.T, s Subject) {
 	for w := range writers {
 		for i := range each {
 			at := base.Offset(i)
-			rows := RangeRows(base.Partition(w), base.OffsetRange{Start: at, End: at + 1}) //nolint:gosec // a small number
+			rows := RangeRows(base.Partition(w), base.OffsetRange{Start: at, End: at + 1})
 			files[w] = append(files[w], Write(t.Context(), t, s.Catalog, created, fmt.Sprintf("%d-%d", w, i), rows))
 			want = append(want, rows...)
 		}

@@ -21,7 +21,7 @@ import (
 // connection of its own.
 type SQLAdmin struct {
 	Catalog catalog.Catalog
-	ctx     context.Context //nolint:containedctx // a test's, for the whole of it
+	ctx     context.Context // a test's, for the whole of it
 }
 
 // OpenSQLAdmin opens the catalog in a SQLite file, under the default name.
