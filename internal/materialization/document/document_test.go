@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/lakestream-go/lakestream/internal/materialization/document"
 )
@@ -131,6 +132,27 @@ func TestHalfASurrogatePairIsNoText(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(payload), &want))
 		require.Equal(t, want, string(text), payload)
 	}
+}
+
+// Given a special byte anywhere among any others, the string ends or fails there.
+func TestAStringIsReadToTheFirstSpecialByte(t *testing.T) {
+	filler := rapid.SampledFrom([]rune{'a', '!', '#', '[', ']', ' ', '\u007f', '\u0080', 'é', '😀', '\ufffd'})
+	rapid.Check(t, func(t *rapid.T) {
+		before := string(rapid.SliceOfN(filler, 0, 20).Draw(t, "before"))
+		after := string(rapid.SliceOfN(filler, 8, 20).Draw(t, "after"))
+		control := rapid.Int32Range(0, 0x1f).Draw(t, "control")
+		var d document.Document
+		if err := d.Parse([]byte(`["` + before + `","` + after + `\"` + before + `"]`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(d.Raw(1)); got != `"`+before+`"` {
+			t.Fatalf("got %q", got)
+		}
+		err := d.Parse([]byte(`"` + before + string(control) + after + `"`))
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("byte %d:", len(before)+1)) {
+			t.Fatalf("got %v", err)
+		}
+	})
 }
 
 func TestEmptyIsWhatHoldsNoScalar(t *testing.T) {

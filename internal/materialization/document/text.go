@@ -1,6 +1,8 @@
 package document
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -14,6 +16,25 @@ var special = func() (marks [256]bool) {
 	return marks
 }()
 
+// plainUntil returns where the first special byte at or after a position is, or
+// the length. It looks at eight bytes at a time: subtracting sets the top bit of
+// each byte that was zero, or below a space, and no earlier one.
+func plainUntil(text []byte, at int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; at+8 <= len(text); at += 8 {
+		word := binary.LittleEndian.Uint64(text[at:])
+		quote, backslash := word^(ones*'"'), word^(ones*'\\')
+		found := ((word - ones*' ') & ^word) | ((quote - ones) & ^quote) | ((backslash - ones) & ^backslash)
+		if found &= tops; found != 0 {
+			return at + bits.TrailingZeros64(found)/8
+		}
+	}
+	for at < len(text) && !special[text[at]] {
+		at++
+	}
+	return at
+}
+
 // str reads a string from its opening quote.
 func (p *parser) str() error {
 	n, err := p.open(String)
@@ -22,9 +43,7 @@ func (p *parser) str() error {
 	}
 	at := p.pos + 1
 	for {
-		for at < len(p.text) && !special[p.text[at]] {
-			at++
-		}
+		at = plainUntil(p.text, at)
 		p.pos = at
 		switch {
 		case at == len(p.text):
