@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,7 +21,8 @@ type Bootstrap struct {
 	Objects      blob.Store
 	// Shards is the shard count of a cluster that does not exist yet.
 	Shards int
-	// MustExist refuses to create: for commands that only look.
+	// MustExist refuses to create: for commands that only look. It writes no
+	// identity and no record.
 	MustExist bool
 	Clock     base.Clock
 	Entropy   io.Reader
@@ -85,6 +87,9 @@ func (b Bootstrap) agree(ctx context.Context) (Identity, error) {
 }
 
 func (b Bootstrap) create(ctx context.Context) (Identity, error) {
+	if b.Shards < 1 || b.Shards > base.MaxShards {
+		return Identity{}, fmt.Errorf("shards %d: want 1 to %d: %w", b.Shards, base.MaxShards, base.ErrInvalid)
+	}
 	if err := b.refuseObjects(ctx, base.WALPrefix, base.CompactedPrefix); err != nil {
 		return Identity{}, err
 	}
@@ -118,6 +123,9 @@ func (b Bootstrap) finish(ctx context.Context, doc []byte) (Identity, error) {
 	if b.MustExist {
 		return Identity{}, fmt.Errorf("the cluster in %s is not complete: run a pipeline that writes to it first: %w", b.Objects, base.ErrNotFound)
 	}
+	if err := b.refuseObjects(ctx, base.WALPrefix, base.CompactedPrefix); err != nil {
+		return Identity{}, err
+	}
 	return id, writeObject(ctx, b.Objects, doc)
 }
 
@@ -147,11 +155,11 @@ func (b Bootstrap) last(ctx context.Context, shard base.Shard) (base.Revision, e
 	return last, nil
 }
 
-// beginLog puts the first record of a log that is empty. Two instances may both
-// put one: the fold takes the first.
+// beginLog puts the first record of a log that holds none of ours. Two instances
+// may both put one: the fold takes the first.
 func (b Bootstrap) beginLog(ctx context.Context, id Identity, shard base.Shard) error {
-	last, err := b.last(ctx, shard)
-	if err != nil || last > 0 {
+	begun, err := b.begun(ctx, id, shard)
+	if err != nil || begun {
 		return err
 	}
 	prefixes := []string{base.WALPrefix + shard.String() + "/", base.CompactedPrefix + shard.String() + "/"}
@@ -174,6 +182,52 @@ func (b Bootstrap) beginLog(ctx context.Context, id Identity, shard base.Shard) 
 		return fmt.Errorf("beginning the log of %s: %w", shard, err)
 	}
 	return nil
+}
+
+// begun reports whether a log holds its ClusterCreate record. A stranger's record
+// or a delete marker may lie before it, or may be all there is.
+func (b Bootstrap) begun(ctx context.Context, id Identity, shard base.Shard) (bool, error) {
+	log, err := b.Coordination.Log(ctx, shard.String())
+	if err != nil {
+		return false, fmt.Errorf("opening the log of %s: %w", shard, err)
+	}
+	first, last, err := log.Bounds(ctx)
+	if err != nil {
+		return false, fmt.Errorf("reading the bounds of %s: %w", shard, err)
+	}
+	if first != 1 {
+		return last > 0, nil // what was dropped from the front is in a checkpoint
+	}
+	watch, err := log.Watch(ctx, first)
+	if err != nil {
+		return false, fmt.Errorf("reading the log of %s: %w", shard, err)
+	}
+	defer watch.Stop()
+	for revision := base.Revision(0); revision < last; {
+		select {
+		case e, ok := <-watch.Entries():
+			if !ok {
+				return false, fmt.Errorf("reading the log of %s: the watch was closed: %w", shard, base.ErrUnavailable)
+			}
+			if begins(e.Data, id.Cluster) {
+				return true, nil
+			}
+			revision = e.Revision
+		case <-ctx.Done():
+			return false, fmt.Errorf("reading the log of %s: %w", shard, ctx.Err())
+		}
+	}
+	return false, nil
+}
+
+// begins reports whether a record is the cluster's ClusterCreate, or so new that
+// the view must be the one to refuse it.
+func begins(data []byte, cluster base.ClusterID) bool {
+	env, _, err := commitrecord.DecodeEnvelope(data)
+	if err != nil {
+		return errors.Is(err, base.ErrNewerFormat)
+	}
+	return env.Cluster == cluster && env.Kind == commitrecord.KindClusterCreate
 }
 
 // refuseObjects fails when the store holds objects that no log could explain.

@@ -57,6 +57,9 @@ func decodeIdentity(data []byte) (Identity, error) {
 	if err := json.Unmarshal(data, &j); err != nil || j.Format != "lakestream-cluster" {
 		return Identity{}, fmt.Errorf("decoding cluster identity: not an identity of this software: %w", base.ErrForeign)
 	}
+	if j.Version < 1 {
+		return Identity{}, fmt.Errorf("decoding cluster identity: version %d: %w", j.Version, base.ErrCorrupt)
+	}
 	if j.Version > identityVersion {
 		return Identity{}, fmt.Errorf("decoding cluster identity: version %d: %w", j.Version, base.ErrNewerFormat)
 	}
@@ -120,10 +123,12 @@ func writeDocument(ctx context.Context, docs coord.Documents, id Identity) ([]by
 	case err == nil:
 		return data, nil
 	case errors.Is(err, base.ErrExists), errors.Is(err, base.ErrUnknown):
-		return readDocument(ctx, docs)
-	default:
-		return nil, fmt.Errorf("writing cluster identity to coordination: %w", err)
+		found, readErr := readDocument(ctx, docs)
+		if found != nil || readErr != nil {
+			return found, readErr
+		}
 	}
+	return nil, fmt.Errorf("writing cluster identity to coordination: %w", err)
 }
 
 // writeObject creates the identity object; one that exists must be equal. It is
