@@ -16,6 +16,7 @@ import (
 type materializer struct {
 	tables materialization.Tables
 	clock  base.Clock
+	crash  func(name string)
 }
 
 func (m materializer) Prepare(ctx context.Context, r compaction.TableRequest) ([]materialization.Prepared, error) {
@@ -26,7 +27,7 @@ func (m materializer) Prepare(ctx context.Context, r compaction.TableRequest) ([
 	main, dead := tableIdents(r.Table)
 	request := prepare.Request{
 		Owner: compaction.TableOwner(r.Cluster, r.Shard, r.Stream), Main: main, DeadLetter: dead, System: system,
-		FilePrefix: fmt.Sprintf("%s-%d-%d", r.Shard, r.Writer, r.Seq), Clock: m.clock,
+		FilePrefix: fmt.Sprintf("%s-%d-%d", r.Shard, r.Writer, r.Seq), Clock: m.clock, CrashPoint: m.crash,
 	}
 	for _, s := range r.Sources {
 		request.Sources = append(request.Sources, prepare.Source{Log: s.Log, Records: s.Source})

@@ -186,6 +186,7 @@ func (p *pass) finish(ctx context.Context, out *output) (materialization.Prepare
 	if err := p.flushDead(ctx, out); err != nil {
 		return prepared, err
 	}
+	p.request.crash(CrashBeforeFiles)
 	var err error
 	if out.main != nil {
 		if prepared.Main, err = out.main.Close(); err != nil {
@@ -198,5 +199,6 @@ func (p *pass) finish(ctx context.Context, out *output) (materialization.Prepare
 			return prepared, err
 		}
 	}
+	p.request.crash(CrashAfterFiles)
 	return prepared, nil
 }

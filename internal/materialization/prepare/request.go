@@ -38,6 +38,22 @@ type Request struct {
 	BatchBytes int64
 	Sources    []Source
 	Clock      base.Clock
+	// CrashPoint, when set, is called at the named moments, so that a test can
+	// end the process there.
+	CrashPoint func(name string)
+}
+
+// Names of the moments at which Request.CrashPoint is called: before and after the
+// files of a range are closed, which makes them durable.
+const (
+	CrashBeforeFiles = "prepare.files.before"
+	CrashAfterFiles  = "prepare.files.after"
+)
+
+func (r Request) crash(name string) {
+	if r.CrashPoint != nil {
+		r.CrashPoint(name)
+	}
 }
 
 const (

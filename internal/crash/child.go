@@ -1,0 +1,150 @@
+package crash
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lakestream-go/lakestream/engine"
+	"github.com/lakestream-go/lakestream/internal/base"
+)
+
+// specVariable carries a child's Spec, as JSON, in its environment.
+const specVariable = "LAKESTREAM_CRASH_SPEC"
+
+// Spec is one life of a child process.
+type Spec struct {
+	// Dir is the data directory. Ledgers lie beside what the engine keeps there.
+	Dir string `json:"dir"`
+	// Life names this life; no other in the directory has the name.
+	Life string `json:"life"`
+	// Stream and Partitions say what is appended to.
+	Stream     string `json:"stream"`
+	Partitions int    `json:"partitions"`
+	// Appenders append at once, each Batches batches with Pause between them.
+	Appenders int           `json:"appenders"`
+	Batches   int           `json:"batches"`
+	Pause     time.Duration `json:"pause"`
+	// LeaseTTL is the engine's. A long one shows that nothing waits for the
+	// leases of the dead.
+	LeaseTTL time.Duration `json:"lease_ttl"`
+	// DrainTimeout bounds how long the tables may take at the end.
+	DrainTimeout time.Duration `json:"drain_timeout"`
+	Kill         Kill          `json:"kill"`
+}
+
+// LedgerPath returns where this life writes its acknowledgements.
+func (s *Spec) LedgerPath() string { return ledgerPath(s.Dir, s.Life) }
+
+func ledgerPath(dir, life string) string { return filepath.Join(dir, "ledger-"+life) }
+
+// ledgers returns the paths of all ledgers in a directory.
+func ledgers(dir string) ([]string, error) { return filepath.Glob(ledgerPath(dir, "*")) }
+
+// IsChild reports whether this process was started to be a child.
+func IsChild() bool { return os.Getenv(specVariable) != "" }
+
+// BeChild lives the life that the environment describes and returns the exit code:
+// 0 after a complete drain, 1 after saying on stderr what went wrong. Most lives
+// end before.
+func BeChild(ctx context.Context, stderr io.Writer) int {
+	var spec Spec
+	err := json.Unmarshal([]byte(os.Getenv(specVariable)), &spec)
+	if err == nil {
+		err = spec.live(ctx, slog.New(slog.NewTextHandler(stderr, nil)))
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "life %s: %v\n", spec.Life, err) // nobody else to tell
+		return 1
+	}
+	return 0
+}
+
+// die ends this process as a power failure would, but for the page cache.
+func die() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // nothing runs after it
+	select {}
+}
+
+func (s *Spec) live(ctx context.Context, logger *slog.Logger) (err error) {
+	book, err := openLedger(s.LedgerPath())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, book.close()) }()
+	executioner := &executioner{kill: s.Kill, die: die, unlisted: func(name string) {
+		panic("crash point " + name + " is not listed in crash.Points")
+	}}
+	e, err := engine.Open(ctx, engine.Options{
+		DataDir: s.Dir, InstanceID: s.Life, LeaseTTL: s.LeaseTTL, DrainTimeout: s.DrainTimeout,
+		Logger: logger, CrashPoint: executioner.pass,
+	})
+	if err != nil {
+		return err
+	}
+	stream, err := e.EnsureStream(ctx, s.Stream, engine.StreamConfig{
+		Partitions: s.Partitions, Table: engine.TablePolicy{CommitInterval: time.Second},
+	})
+	if err != nil {
+		return errors.Join(err, e.Close(ctx))
+	}
+	return errors.Join(s.append(ctx, stream, book), e.Close(ctx))
+}
+
+// append runs the appenders to their ends.
+func (s *Spec) append(ctx context.Context, stream *engine.Stream, book *ledger) error {
+	errs := make([]error, s.Appenders)
+	var running sync.WaitGroup
+	for i := range errs {
+		running.Go(func() { errs[i] = s.appender(ctx, i, stream, book) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *Spec) appender(ctx context.Context, index int, stream *engine.Stream, book *ledger) error {
+	var batch engine.Batch
+	clock := base.SystemClock{}
+	records := newAttempts(s.Life, index)
+	for range s.Batches {
+		names := records.next(&batch, stream.Partitions())
+		if err := stream.Append(ctx, &batch); err != nil {
+			return err
+		}
+		acks, err := acknowledged(&batch, names)
+		if err != nil {
+			return err
+		}
+		if err := book.add(acks); err != nil {
+			return err
+		}
+		<-clock.After(s.Pause)
+	}
+	return nil
+}
+
+// acknowledged turns the results of an append into entries of the ledger. Every
+// record must have been taken.
+func acknowledged(batch *engine.Batch, names [][]string) (acks []Ack, err error) {
+	for i, result := range batch.Results {
+		p := batch.Logs[i].Log.Partition
+		if result.Err != nil {
+			return nil, fmt.Errorf("appending to partition %d: %w", p, result.Err)
+		}
+		if result.Records != len(names[i]) {
+			return nil, fmt.Errorf("appending to partition %d: %d of %d records were taken", p, result.Records, len(names[i]))
+		}
+		for j, name := range names[i] {
+			acks = append(acks, Ack{Attempt: name, Partition: p, Offset: result.Base + engine.Offset(j)})
+		}
+	}
+	return acks, nil
+}
