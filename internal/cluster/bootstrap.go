@@ -61,11 +61,13 @@ func (id Identity) Logs() []base.Shard {
 // agree returns the identity that both stores hold, writing what is missing where
 // that is safe.
 func (b Bootstrap) agree(ctx context.Context) (Identity, error) {
-	doc, err := readDocument(ctx, b.Coordination.Documents())
+	// The object first: it is written after the document, so an instance that
+	// creates the cluster between the two reads is not taken for half of one.
+	object, err := readObject(ctx, b.Objects)
 	if err != nil {
 		return Identity{}, err
 	}
-	object, err := readObject(ctx, b.Objects)
+	doc, err := readDocument(ctx, b.Coordination.Documents())
 	if err != nil {
 		return Identity{}, err
 	}
@@ -97,11 +99,35 @@ func (b Bootstrap) create(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	doc, err := writeDocument(ctx, b.Coordination.Documents(), id)
+	used, err := b.used(ctx, id)
+	if err != nil {
+		return Identity{}, err
+	}
+	var doc []byte
+	if used {
+		// Another instance created the cluster just now, or its identity was lost.
+		doc, err = readDocument(ctx, b.Coordination.Documents())
+		if err == nil && doc == nil {
+			err = fmt.Errorf("the coordination store %s holds commit logs and no identity: nothing was changed: %w", b.Coordination, base.ErrForeign)
+		}
+	} else {
+		doc, err = writeDocument(ctx, b.Coordination.Documents(), id)
+	}
 	if err != nil {
 		return Identity{}, err
 	}
 	return b.finish(ctx, doc)
+}
+
+// used reports whether any log of the cluster has a record.
+func (b Bootstrap) used(ctx context.Context, id Identity) (bool, error) {
+	for _, shard := range id.Logs() {
+		last, err := b.last(ctx, shard)
+		if err != nil || last > 0 {
+			return last > 0, err
+		}
+	}
+	return false, nil
 }
 
 // finish writes the identity object that belongs to a document. A document alone
@@ -111,14 +137,12 @@ func (b Bootstrap) finish(ctx context.Context, doc []byte) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	for _, shard := range id.Logs() {
-		last, err := b.last(ctx, shard)
-		if err != nil {
-			return Identity{}, err
-		}
-		if last > 0 {
-			return id, b.reopened(ctx, doc)
-		}
+	used, err := b.used(ctx, id)
+	if err != nil {
+		return Identity{}, err
+	}
+	if used {
+		return id, b.reopened(ctx, doc)
 	}
 	if b.MustExist {
 		return Identity{}, fmt.Errorf("the cluster in %s is not complete: run a pipeline that writes to it first: %w", b.Objects, base.ErrNotFound)

@@ -174,8 +174,8 @@ func (w world) want() error {
 		return base.ErrForeign // an identity in one store without the other
 	case w.data && !w.logs:
 		return base.ErrForeign // objects beside an empty log
-	case w.data && !w.document:
-		return base.ErrForeign // objects of nobody
+	case w.logs && !w.document:
+		return base.ErrForeign // logs of nobody
 	default:
 		return nil
 	}

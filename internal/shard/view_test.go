@@ -249,20 +249,22 @@ func TestAWatchIsMadeAgain(t *testing.T) {
 	for name, story := range map[string]struct {
 		// second is the fault of the second delivery, of revision 2.
 		second coord.Fault
+		// stale is whether the leader answers what it answered at first.
+		stale bool
 		// act puts revision 2.
 		act func(w *world, v *shard.View)
 	}{
-		"when it closes": {coord.Fault{Cut: true}, func(w *world, _ *shard.View) {
+		"when it closes": {coord.Fault{Cut: true}, true, func(w *world, _ *shard.View) {
 			w.server.Stray(testShard.String(), shardtest.Encode(w.t, stream("orders")))
 		}},
-		"when a record that was put does not arrive": {silence, func(w *world, v *shard.View) {
+		"when a record that was put does not arrive": {silence, true, func(w *world, v *shard.View) {
 			_, err := v.Put(w.t.Context(), [16]byte{1}, stream("orders"))
 			require.NoError(w.t, err)
 		}},
-		"when the leader knows of more records": {silence, func(w *world, _ *shard.View) {
+		"when the leader knows of more records": {silence, false, func(w *world, _ *shard.View) {
 			w.server.Stray(testShard.String(), shardtest.Encode(w.t, stream("orders")))
 		}},
-		"when the connection was made again": {silence, func(w *world, _ *shard.View) {
+		"when the connection was made again": {silence, true, func(w *world, _ *shard.View) {
 			w.server.Stray(testShard.String(), shardtest.Encode(w.t, stream("orders")))
 			w.reconnects.Add(1)
 		}},
@@ -273,7 +275,7 @@ func TestAWatchIsMadeAgain(t *testing.T) {
 				if c.Op == coord.OpDeliver && c.N == 2 {
 					return story.second
 				}
-				return coord.Fault{}
+				return coord.Fault{Stale: story.stale && c.Op == coord.OpBounds}
 			}
 			v := w.open()
 			story.act(w, v)
