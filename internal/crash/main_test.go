@@ -58,7 +58,9 @@ func (w *world) killedAt(kill crash.Kill) {
 	w.t.Helper()
 	spec := w.spec()
 	spec.Kill = kill
-	spec.Batches *= kill.Passing
+	if kill.Point != crash.AnyPoint && kill.Passing > 1 { // what happens once an interval has to happen again
+		spec.Batches, spec.Pause = 150*kill.Passing, 20*time.Millisecond
+	}
 	end, err := crash.Live(w.t.Context(), spec)
 	require.NoError(w.t, err)
 	require.True(w.t, end.Killed, "%s was not reached, exit code %d:\n%s", kill, end.Code, end.Output)

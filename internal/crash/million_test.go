@@ -1,0 +1,153 @@
+package crash_test
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lakestream-go/lakestream/engine"
+)
+
+var million = flag.Bool("million", os.Getenv("LAKESTREAM_MILLION") != "", "append a million messages instead of fewer")
+
+// allowance is what a process may need beside the budgets that it is configured
+// with.
+const allowance = 128 << 20
+
+// meter watches the memory of this process.
+type meter struct {
+	stop chan struct{}
+	done chan struct{}
+	// heap is the greatest heap in use right after a collection.
+	heap uint64
+}
+
+func startMeter() *meter {
+	m := &meter{stop: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(m.done)
+		for {
+			runtime.GC()
+			var stats runtime.MemStats
+			runtime.ReadMemStats(&stats)
+			m.heap = max(m.heap, stats.HeapInuse)
+			select {
+			case <-time.After(300 * time.Millisecond):
+			case <-m.stop:
+				return
+			}
+		}
+	}()
+	return m
+}
+
+// end returns the greatest heap that was seen.
+func (m *meter) end() uint64 {
+	close(m.stop)
+	<-m.done
+	return m.heap
+}
+
+// peakRSS returns the greatest resident size of a process as text, where the system
+// tells it.
+func peakRSS(pid int) string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+// message is a payload of 142 bytes.
+func message(n int) []byte {
+	text := fmt.Sprintf(`{"id":%d,"user":"user-%d","event":"view","amount":%d.5,"text":"`, n, n%10_000, n%1000)
+	return append([]byte(text), strings.Repeat("x", 140-len(text))+`"}`...)
+}
+
+// Given a million messages appended as fast as they go in, with default budgets,
+// when the engine has drained, then its heap never passed the budgets by more than
+// the allowance, and the table holds each message once.
+func TestMillionMessages(t *testing.T) {
+	total := 100_000
+	if *million {
+		total = 1_000_000
+	}
+	const batchSize, appenders, partitions = 1000, 8, 4
+	opts := engine.Options{DataDir: t.TempDir(), DrainTimeout: 10 * time.Minute, Logger: slog.New(slog.DiscardHandler)}
+	budgets := opts.WithDefaults()
+	limit := uint64(budgets.WAL.MaxBufferedBytes + budgets.Compaction.MaxMemoryBytes + budgets.CacheBytes + allowance) //nolint:gosec // positive
+	e, err := engine.Open(t.Context(), opts)
+	require.NoError(t, err)
+	s, err := e.EnsureStream(t.Context(), "load/messages", engine.StreamConfig{Partitions: partitions})
+	require.NoError(t, err)
+
+	memory := startMeter()
+	started := time.Now()
+	var running sync.WaitGroup
+	errs := make([]error, appenders)
+	for a := range appenders {
+		running.Go(func() { errs[a] = appendMessages(t, s, a*total/appenders, (a+1)*total/appenders, batchSize) })
+	}
+	running.Wait()
+	appended := time.Now()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.NoError(t, e.Close(t.Context()))
+	drained := time.Now()
+	heap := memory.end()
+
+	t.Logf("%d messages: appended at %.0f/s, in the table at %.0f/s; heap at most %d MiB of %d, resident %s", total,
+		float64(total)/appended.Sub(started).Seconds(), float64(total)/drained.Sub(started).Seconds(), heap>>20, limit>>20, peakRSS(os.Getpid()))
+	require.LessOrEqual(t, heap, limit)
+	requireWhole(t, opts.DataDir, "load/messages", int64(total))
+}
+
+func appendMessages(t *testing.T, s *engine.Stream, from, to, batchSize int) error {
+	batch := engine.Batch{Logs: make([]engine.LogRecords, 1)}
+	for n := from; n < to; n += batchSize {
+		batch.Logs[0].Log.Partition = engine.Partition(n / batchSize % s.Partitions()) //nolint:gosec // few
+		batch.Logs[0].Records = batch.Logs[0].Records[:0]
+		for i := n; i < min(n+batchSize, to); i++ {
+			batch.Logs[0].Records = append(batch.Logs[0].Records, engine.Record{Timestamp: engine.Millis(n), Value: message(i)})
+		}
+		if err := s.Append(t.Context(), &batch); err != nil {
+			return err
+		}
+		if err := batch.Results[0].Err; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requireWhole proves that a stream's table is complete and has so many rows.
+func requireWhole(t *testing.T, dir, stream string, rows int64) {
+	t.Helper()
+	e, err := engine.Open(t.Context(), engine.Options{DataDir: dir, Observe: true, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close(t.Context())) }()
+	table, err := e.Table(stream)
+	require.NoError(t, err)
+	report, err := table.Verify(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, report.Complete())
+	var found int64
+	for _, p := range report.Partitions {
+		found += p.Rows
+	}
+	require.Equal(t, rows, found)
+}
