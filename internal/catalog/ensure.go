@@ -98,7 +98,7 @@ func describe(sh base.Shard, st *shard.Stream) Stream {
 // is base.ErrInvalid; more partitions than it has are ignored with a warning. Of
 // instances that create at once one wins and the others adopt.
 func (c *Catalog) Ensure(ctx context.Context, name base.StreamName, cfg StreamConfig) (Stream, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.validate(name); err != nil {
 		return Stream{}, fmt.Errorf("stream %s: %w", name, err)
 	}
 	ledger := c.ledgers[base.ShardOf(name, len(c.ledgers))]
@@ -117,7 +117,12 @@ func (c *Catalog) Ensure(ctx context.Context, name base.StreamName, cfg StreamCo
 	return Stream{}, fmt.Errorf("stream %s: others keep changing it: %w", name, base.ErrConflict)
 }
 
-func (cfg StreamConfig) validate() error {
+func (cfg StreamConfig) validate(name base.StreamName) error {
+	for _, part := range []string{name.Namespace, name.Name} {
+		if err := base.CheckName(part); err != nil {
+			return err
+		}
+	}
 	if cfg.Partitions < 0 || cfg.Partitions > shard.MaxPartitions {
 		return fmt.Errorf("partitions %d: want 1 to %d: %w", cfg.Partitions, shard.MaxPartitions, base.ErrInvalid)
 	}
@@ -170,16 +175,16 @@ func (c *Catalog) adopt(st *shard.Stream, cfg StreamConfig) (*commitpb.TablePoli
 	return merged, &commitpb.StreamUpdate{Stream: uint64(st.ID), ExpectedVersion: st.Version, Table: merged}, nil
 }
 
-// checkCollision refuses a table name that another stream's table has: one
-// source stream a table. Streams created at the same moment in two shards can
+// checkCollision refuses a table name that another stream's table or dead-letter
+// table has: one source stream a table. Streams created at the same moment in two shards can
 // pass; the second then finds a table that is not its own and is suspended.
 func (c *Catalog) checkCollision(name base.StreamName, table Table) error {
 	if !table.Enabled {
 		return nil
 	}
 	for _, other := range c.List() {
-		if other.Name != name && other.Table.Enabled && other.Table.String() == table.String() {
-			return fmt.Errorf("table %s is that of stream %s already; set table.name: %w", table, other.Name, base.ErrInvalid)
+		if other.Name != name && other.Table.Enabled && table.overlaps(other.Table) {
+			return fmt.Errorf("table %s, or its dead-letter table, is that of stream %s already; set table.name: %w", table, other.Name, base.ErrInvalid)
 		}
 	}
 	return nil

@@ -57,15 +57,25 @@ func (t Table) String() string { return t.Namespace + "." + t.Name }
 // DeadLetterName returns the name of the table that takes what cannot be a row.
 func (t Table) DeadLetterName() string { return t.Name + DeadLetterSuffix }
 
+// overlaps reports whether one of the table and its dead-letter table is one of the
+// other's.
+func (t Table) overlaps(o Table) bool {
+	return t.Namespace == o.Namespace &&
+		(t.Name == o.Name || t.Name == o.DeadLetterName() || t.DeadLetterName() == o.Name)
+}
+
 // Validate checks each field and names the one that is wrong.
 func (p TablePolicy) Validate() error {
 	if p.CommitInterval != 0 && p.CommitInterval < MinCommitInterval {
 		return fmt.Errorf("table commit interval %s: want at least %s: %w", p.CommitInterval, MinCommitInterval, base.ErrInvalid)
 	}
 	allowed := []string{ColumnPartition, ColumnOffset, ColumnTimestamp, ColumnKey, ColumnHeaders}
-	for _, c := range p.SystemColumns {
+	for i, c := range p.SystemColumns {
 		if !slices.Contains(allowed, c) {
 			return fmt.Errorf("table system column %q: want one of %s: %w", c, strings.Join(allowed, ", "), base.ErrInvalid)
+		}
+		if slices.Contains(p.SystemColumns[:i], c) {
+			return fmt.Errorf("table system column %q is named twice: %w", c, base.ErrInvalid)
 		}
 	}
 	if len(p.SystemColumns) > 0 && (!slices.Contains(p.SystemColumns, ColumnPartition) || !slices.Contains(p.SystemColumns, ColumnOffset)) {
