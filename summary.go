@@ -17,6 +17,9 @@ const (
 	exitUnavailable = 4
 )
 
+// maxStreams bounds the streams that a summary lists.
+const maxStreams = 10
+
 // closings are the engines of this process that closed, each with its last status.
 // It is safe for concurrent use.
 type closings struct {
@@ -73,20 +76,26 @@ func (c *closing) write(out io.Writer) error {
 	row := func(name, format string, args ...any) {
 		_, _ = fmt.Fprintf(w, "  %s\t%s\n", name, fmt.Sprintf(format, args...)) // Flush returns the error
 	}
-	_, _ = fmt.Fprintf(w, "\nwrote %d records in %d objects (%d bytes)\n", st.Written.Records, st.Written.Objects, st.Written.Bytes)
-	query := ""
+	_, _ = fmt.Fprintf(w, "\nwrote %s in %s (%s)\n", count(st.Written.Records, "record"), count(st.Written.Objects, "object"), count(st.Written.Bytes, "byte"))
+	query, streams := "", 0
 	for i := range st.Streams {
 		s := &st.Streams[i]
 		if !s.Written {
 			continue
 		}
-		row("stream", "%s, %d partitions, %d records", s.Name, s.Partitions, s.Records)
+		if streams++; streams > maxStreams {
+			continue
+		}
+		row("stream", "%s, %s, %s", s.Name, count(int64(s.Partitions), "partition"), count(s.Records, "record"))
 		if t := s.Table; t != nil {
 			row("table", "%s, %s", t.Name, describeTable(t))
 			if query == "" && t.Rows > 0 {
 				query = t.Name
 			}
 		}
+	}
+	if streams > maxStreams {
+		row("", "and %s more", count(int64(streams-maxStreams), "stream"))
 	}
 	row("data", "%s", st.Storage)
 	row("tables", "%s, catalog %s", st.Warehouse, st.Catalog)
@@ -104,12 +113,20 @@ func describeTable(t *engine.TableStatus) string {
 	if t.Snapshot == 0 {
 		return "no snapshot yet"
 	}
-	text := strconv.FormatInt(t.Rows, 10) + " rows in snapshot " + strconv.FormatInt(t.Snapshot, 10)
+	text := count(t.Rows, "row") + " in snapshot " + strconv.FormatInt(t.Snapshot, 10)
 	if t.DeadLetters > 0 {
-		text += fmt.Sprintf(", %d dead letters", t.DeadLetters)
+		text += ", " + count(t.DeadLetters, "dead letter")
 	}
 	if t.Behind > 0 {
-		text += fmt.Sprintf(", %d records behind", t.Behind)
+		text += ", " + count(t.Behind, "record") + " behind"
 	}
 	return text
+}
+
+// count says how many of something there are.
+func count(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.FormatInt(n, 10) + " " + thing
 }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lakestream-go/lakestream/engine"
+)
+
+// binary is built once; its examples run as users run them.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "lakestream-test")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary = filepath.Join(dir, "lakestream")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// ran is what one run of the binary left.
+type ran struct {
+	code           int
+	stdout, stderr string
+}
+
+// lakestream runs the binary in a directory.
+func lakestream(t *testing.T, dir string, args ...string) ran {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = dir
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(t, err)
+	}
+	return ran{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// checkout returns a directory with a copy of the examples.
+func checkout(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("examples")))
+	return dir
+}
+
+func lines(text string) []string {
+	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	slices.Sort(all)
+	return all
+}
+
+func TestEveryExampleIsCleanToLint(t *testing.T) {
+	dir := checkout(t)
+	files, err := filepath.Glob(filepath.Join(dir, "examples", "*", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	got := lakestream(t, dir, append([]string{"lint"}, files...)...)
+	require.Zero(t, got.code, got.stderr)
+	require.Empty(t, got.stderr)
+}
+
+// Given a fresh checkout, when a newcomer runs the examples in their order, then
+// each does what its README says.
+func TestTheExamplesDoWhatTheySay(t *testing.T) {
+	dir := checkout(t)
+	got := lakestream(t, dir, "run", "examples/quickstart/pipeline.yaml")
+	require.Zero(t, got.code, got.stdout+got.stderr)
+	require.NotContains(t, got.stdout, "level=warn")
+	require.NotContains(t, got.stdout, "level=error")
+	for _, want := range []string{
+		"wrote 329 records", "github/webhooks, 4 partitions, 329 records", "github.webhooks, 329 rows in snapshot",
+		"lakestream-data", "lakestream table head github.webhooks",
+	} {
+		require.Contains(t, got.stderr, want)
+	}
+
+	input, err := os.ReadFile(filepath.Join("examples", "quickstart", "github-webhooks.ndjson"))
+	require.NoError(t, err)
+	got = lakestream(t, dir, "run", "examples/replay/pipeline.yaml")
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, lines(string(input)), lines(got.stdout), "every payload, byte for byte")
+	require.NotContains(t, got.stderr, "wrote", "a reader has nothing to sum up")
+
+	got = lakestream(t, dir, "run", "examples/replay/verify.yaml")
+	require.Zero(t, got.code, got.stderr)
+	require.Empty(t, got.stdout, "each key is the event's repository")
+
+	got = lakestream(t, dir, "run", "examples/routing/pipeline.yaml")
+	require.Zero(t, got.code, got.stdout+got.stderr)
+	require.Contains(t, got.stderr, "wrote 329 records")
+	require.Contains(t, got.stderr, "and 48 streams more")
+
+	got = lakestream(t, dir, "run", "examples/quickstart/pipeline.yaml")
+	require.Zero(t, got.code, got.stdout+got.stderr)
+	require.Contains(t, got.stderr, "github.webhooks, 658 rows in snapshot")
+}
+
+func TestAWrongConfigurationIsRefusedBeforeAnythingIsCreated(t *testing.T) {
+	dir := t.TempDir()
+	for name, yaml := range map[string]string{
+		"lint": "output: { lakestream: { stream: a/b/c } }",
+		"top":  "lakestream: { shards: 99 }\noutput: { drop: {} }",
+	} {
+		path := filepath.Join(dir, name+".yaml")
+		require.NoError(t, os.WriteFile(path, []byte("http: { enabled: false }\n"+yaml), 0o600))
+		got := lakestream(t, dir, "run", path)
+		require.NotZero(t, got.code, name)
+		require.Contains(t, got.stdout+got.stderr, "want ", name)
+	}
+	require.NoDirExists(t, filepath.Join(dir, "lakestream-data"))
+}
+
+// The API of a pipeline is for this machine unless someone asks for more.
+func TestTheAPIListensOnLoopback(t *testing.T) {
+	got := lakestream(t, t.TempDir(), "create", "stdin//drop")
+	require.Zero(t, got.code)
+	require.Contains(t, got.stdout, "address: 127.0.0.1:4195")
+}
+
+func TestAPipelineThatLeftItsTableBehindSaysSoByItsExitCode(t *testing.T) {
+	for name, c := range map[string]struct {
+		code    int
+		drained error
+		want    int
+	}{
+		"drained":        {0, nil, 0},
+		"behind":         {0, fmt.Errorf("closing: %w: t lacks 3", engine.ErrTablesBehind), exitUnavailable},
+		"not durable":    {0, errors.New("store"), exitFailed},
+		"benthos failed": {1, nil, 1},
+		"both failed":    {1, engine.ErrTablesBehind, 1},
+	} {
+		var closed closings
+		closed.add(engine.Status{}, c.drained)
+		require.Equal(t, c.want, closed.exitCode(c.code), name)
+	}
+	var several closings
+	several.add(engine.Status{}, engine.ErrTablesBehind)
+	several.add(engine.Status{}, errors.New("store"))
+	require.Equal(t, exitUnavailable, several.exitCode(0))
+}
+
+func TestTheSummaryTellsOnlyWhatThisProcessWrote(t *testing.T) {
+	var closed closings
+	closed.add(engine.Status{Storage: "unused"}, nil)
+	closed.add(engine.Status{
+		Storage: "file:///lake/objects", Warehouse: "file:///lake/warehouse", Catalog: "/lake/catalog.db",
+		Written: engine.Written{Records: 10, Objects: 2, Bytes: 4096},
+		Streams: []engine.StreamStatus{
+			{Name: "a/others", Partitions: 1, Records: 99},
+			{Name: "a/logs", Partitions: 2, Records: 7, Written: true},
+			{Name: "a/new", Partitions: 1, Records: 1, Written: true, Table: &engine.TableStatus{Name: "a.new"}},
+			{Name: "a/orders", Partitions: 3, Records: 12, Written: true, Table: &engine.TableStatus{
+				Name: "a.orders", Rows: 8, DeadLetters: 1, Behind: 3, Snapshot: 77,
+			}},
+		},
+	}, engine.ErrTablesBehind)
+	var text strings.Builder
+	closed.writeSummary(&text)
+	golden := filepath.Join("testdata", "summary.txt")
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text.String())
+}
