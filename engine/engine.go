@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/blob"
@@ -44,6 +45,8 @@ type Engine struct {
 	shards       []*shardEngine
 	catalog      *catalog.Catalog
 	fetcher      *log.Fetcher
+	// room is what the appends of all shards may hold together.
+	room *semaphore.Weighted
 
 	stop context.CancelFunc
 	jobs sync.WaitGroup
@@ -64,6 +67,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	clock := base.SystemClock{}
 	e := &Engine{
 		opts: opts, clock: clock, logger: opts.Logger, started: clock.Now(),
+		room: semaphore.NewWeighted(opts.WAL.MaxBufferedBytes),
 		instance: ulid.Make().String(),
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

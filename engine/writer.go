@@ -43,7 +43,7 @@ func (s *shardEngine) writerOptions() wal.Options {
 		Cluster: e.identity.Cluster, Shard: s.shard, Instance: e.instance,
 		Store: e.objects, Log: s.view, Clock: e.clock, Logger: e.logger, Entropy: rand.Reader, Jitter: mathrand.Float64,
 		MaxObjectBytes: int(e.opts.WAL.MaxObjectBytes), EagerBytes: eagerBytes,
-		MaxBufferedBytes: int(e.opts.WAL.MaxBufferedBytes), MaxRecordBytes: int(e.opts.WAL.MaxRecordBytes),
+		MaxBufferedBytes: int(e.opts.WAL.MaxBufferedBytes), Room: e.room, MaxRecordBytes: int(e.opts.WAL.MaxRecordBytes),
 		Linger: e.opts.WAL.Linger, UploadConcurrency: e.opts.WAL.UploadConcurrency,
 		CrashPoint: e.opts.CrashPoint,
 	}

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/blob"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
@@ -59,6 +61,9 @@ type Options struct {
 	// MaxBufferedBytes bounds what unresolved appends hold; more wait, in
 	// the order of arrival. An append larger than this is written alone.
 	MaxBufferedBytes int
+	// Room, when set, is what this writer's appends and those of others take
+	// their MaxBufferedBytes from, together.
+	Room *semaphore.Weighted
 	// MaxRecordBytes bounds key, value and headers of a record together.
 	MaxRecordBytes int
 	// Linger is the longest that an append waits for company.

@@ -64,10 +64,13 @@ func NewWriter(opts Options) (*Writer, error) {
 	if opts.CrashPoint == nil {
 		opts.CrashPoint = func(string) {}
 	}
+	if opts.Room == nil {
+		opts.Room = semaphore.NewWeighted(int64(opts.MaxBufferedBytes))
+	}
 	w := &Writer{
 		opts:     opts,
 		form:     Form{Cluster: opts.Cluster, Shard: opts.Shard, Compression: opts.Compression, Alignment: max(1, opts.Alignment)},
-		room:     semaphore.NewWeighted(int64(opts.MaxBufferedBytes)),
+		room:     opts.Room,
 		segments: segmentList{keep: keptSegmentBytes},
 		core: NewCore(CoreConfig{
 			MaxObjectBytes: opts.MaxObjectBytes, EagerBytes: opts.EagerBytes,

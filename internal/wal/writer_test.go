@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/blob"
@@ -318,4 +319,23 @@ func TestOptionsAreChecked(t *testing.T) {
 	for _, field := range []string{"required", "object", "eager", "buffered", "record", "linger", "concurrency"} {
 		require.ErrorContains(t, err, field)
 	}
+}
+
+// Given two writers that share their room, when one's appends fill it, then the other's
+// wait until they are done.
+func TestWritersMayShareTheirRoom(t *testing.T) {
+	room := semaphore.NewWeighted(1000)
+	share := func(o *wal.Options) { o.MaxBufferedBytes, o.Room = 1000, room }
+	f, release := stuck()
+	full, other := newRig(t, f, share), newRig(t, faults{}, share)
+	done := make(chan error, 2)
+	go func() { done <- full.writer.Append(t.Context(), full.batch(0, strings.Repeat("x", 900))) }()
+	eventually(t, "the first is in", func() bool { return full.writer.Stats().BufferedBytes > 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, other.writer.Append(ctx, other.batch(0, strings.Repeat("y", 900))), context.Canceled)
+	go func() { done <- other.writer.Append(t.Context(), other.batch(0, strings.Repeat("y", 900))) }()
+	release()
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
 }
