@@ -26,7 +26,10 @@ func TestMain(m *testing.M) {
 	if crash.IsChild() {
 		os.Exit(crash.BeChild(context.Background(), os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(binaryDir) // of no use to anyone
+		os.Exit(code)
+	}))
 }
 
 // patience bounds waits for what must happen; no test passes by waiting for it.
