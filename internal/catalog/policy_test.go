@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
@@ -29,21 +28,21 @@ func TestAPolicyResolvesToTheStreamsNameAndTheDefaults(t *testing.T) {
 	}{
 		"no policy":    {nil, defaults},
 		"empty policy": {&commitpb.TablePolicy{}, defaults},
-		"empty texts":  {&commitpb.TablePolicy{Namespace: proto.String(""), Name: proto.String("")}, defaults},
-		"enabled":      {&commitpb.TablePolicy{Enabled: proto.Bool(true)}, defaults},
+		"empty texts":  {&commitpb.TablePolicy{Namespace: new(""), Name: new("")}, defaults},
+		"enabled":      {&commitpb.TablePolicy{Enabled: new(true)}, defaults},
 		"disabled": {
-			&commitpb.TablePolicy{Enabled: proto.Bool(false)},
+			&commitpb.TablePolicy{Enabled: new(false)},
 			with(func(t *catalog.Table) { t.Enabled = false }),
 		},
 		"names, with dots": {
-			&commitpb.TablePolicy{Namespace: proto.String("a.b"), Name: proto.String("c.d")},
+			&commitpb.TablePolicy{Namespace: new("a.b"), Name: new("c.d")},
 			with(func(t *catalog.Table) { t.Namespace, t.Name = "a_b", "c_d" }),
 		},
 		"interval": {
-			&commitpb.TablePolicy{CommitIntervalMs: proto.Int64(1500)},
+			&commitpb.TablePolicy{CommitIntervalMs: new(int64(1500))},
 			with(func(t *catalog.Table) { t.CommitInterval = 1500 * time.Millisecond }),
 		},
-		"no interval": {&commitpb.TablePolicy{CommitIntervalMs: proto.Int64(0)}, defaults},
+		"no interval": {&commitpb.TablePolicy{CommitIntervalMs: new(int64(0))}, defaults},
 		"columns": {
 			&commitpb.TablePolicy{SystemColumns: []string{"partition", "offset", "key"}},
 			with(func(t *catalog.Table) { t.SystemColumns = []string{"partition", "offset", "key"} }),

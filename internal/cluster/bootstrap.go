@@ -53,7 +53,7 @@ func (b Bootstrap) Run(ctx context.Context) (Identity, error) {
 func (id Identity) Logs() []base.Shard {
 	logs := []base.Shard{base.MetaShard}
 	for i := range id.Shards {
-		logs = append(logs, base.Shard(i)) //nolint:gosec // at most MaxShards
+		logs = append(logs, base.Shard(i))
 	}
 	return logs
 }

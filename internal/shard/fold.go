@@ -29,12 +29,7 @@ func (s *State) Apply(revision base.Revision, serverTime base.Millis, data []byt
 	case errors.Is(err, base.ErrNewerFormat):
 		return Outcome{}, fmt.Errorf("folding %s at revision %d: %w", s.shard, revision, err)
 	case err != nil, env.Cluster != s.cluster:
-		s.revision = revision
-		s.foreign++
-		out.Rejected = NotOurs
-		out.Time = s.time
-		s.chain(data, &out)
-		return out, nil
+		return s.foldForeign(out, data), nil //nolint:nilerr // alike everywhere, so it is no error
 	}
 	payload, err := s.decode(env.Kind, body)
 	if err != nil {
@@ -50,6 +45,17 @@ func (s *State) Apply(revision base.Revision, serverTime base.Millis, data []byt
 	}
 	s.chain(data, &out)
 	return out, nil
+}
+
+// foldForeign counts a record that is not ours. It changes nothing else, not even
+// the time.
+func (s *State) foldForeign(out Outcome, data []byte) Outcome {
+	s.revision = out.Revision
+	s.foreign++
+	out.Rejected = NotOurs
+	out.Time = s.time
+	s.chain(data, &out)
+	return out
 }
 
 // decode returns nil for a payload that is no message of its kind: a valid
@@ -108,12 +114,12 @@ func (s *State) chain(data []byte, out *Outcome) {
 	h.Write(s.hash[:])
 	h.Write(data)
 	b := make([]byte, 0, 64+16*len(out.Logs))
-	b = binary.BigEndian.AppendUint64(b, uint64(out.Time))
+	b = binary.BigEndian.AppendUint64(b, uint64(out.Time)) //nolint:gosec // canonical form only
 	b = binary.BigEndian.AppendUint64(b, uint64(out.Stream))
 	b = appendText(b, string(out.Rejected))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(out.Logs))) //nolint:gosec // bounded by the record
 	for _, l := range out.Logs {
-		b = binary.BigEndian.AppendUint64(b, uint64(l.Base))
+		b = binary.BigEndian.AppendUint64(b, uint64(l.Base)) //nolint:gosec // canonical form only
 		b = appendText(b, string(l.Rejected))
 	}
 	h.Write(b)

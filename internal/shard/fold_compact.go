@@ -91,7 +91,7 @@ func validCompact(p *commitpb.Compact) bool {
 	}
 	seen := make(map[base.LogID]bool, n)
 	for i := range n {
-		id := base.LogID{Stream: base.StreamID(p.GetStream()[i]), Partition: base.Partition(min(p.GetPartition()[i], MaxPartitions))} //nolint:gosec // bounded
+		id := base.LogID{Stream: base.StreamID(p.GetStream()[i]), Partition: base.Partition(min(p.GetPartition()[i], MaxPartitions))}
 		if seen[id] {
 			return false
 		}

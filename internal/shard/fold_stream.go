@@ -23,7 +23,7 @@ func (s *State) foldStreamCreate(p *commitpb.StreamCreate, out *Outcome) {
 	}
 	st.Logs = make([]*Log, p.GetPartitions())
 	for i := range st.Logs {
-		st.Logs[i] = &Log{id: base.LogID{Stream: id, Partition: base.Partition(i)}} //nolint:gosec // ≤ MaxPartitions
+		st.Logs[i] = &Log{id: base.LogID{Stream: id, Partition: base.Partition(i)}}
 	}
 	s.streams[id] = st
 	s.names[name] = id

@@ -19,8 +19,8 @@ func (s *State) foldPrepared(p *commitpb.Prepared, out *Outcome) error {
 	}
 	out.Logs = make([]LogOutcome, len(p.GetRanges()))
 	for i, r := range p.GetRanges() {
-		id := base.LogID{Stream: base.StreamID(r.GetStream()), Partition: base.Partition(min(r.GetPartition(), math.MaxInt32))} //nolint:gosec // bounded
-		out.Logs[i] = LogOutcome{Log: id, Base: base.Offset(r.GetStart())}                                                      //nolint:gosec // checked in prepareRange
+		id := base.LogID{Stream: base.StreamID(r.GetStream()), Partition: base.Partition(min(r.GetPartition(), math.MaxInt32))}
+		out.Logs[i] = LogOutcome{Log: id, Base: base.Offset(r.GetStart())} //nolint:gosec // checked in prepareRange
 		out.Logs[i].Rejected = s.prepareRange(id, r, out.Time)
 	}
 	return nil
@@ -95,8 +95,8 @@ func (s *State) foldMaterialized(p *commitpb.Materialized, out *Outcome) {
 	out.Logs = make([]LogOutcome, len(p.GetEnd()))
 	moved := false
 	for i, end := range p.GetEnd() {
-		id := base.LogID{Stream: st.ID, Partition: base.Partition(min(p.GetPartition()[i], math.MaxInt32))} //nolint:gosec // bounded
-		out.Logs[i] = LogOutcome{Log: id, Base: base.Offset(min(end, math.MaxInt64))}                       //nolint:gosec // bounded
+		id := base.LogID{Stream: st.ID, Partition: base.Partition(min(p.GetPartition()[i], math.MaxInt32))}
+		out.Logs[i] = LogOutcome{Log: id, Base: base.Offset(min(end, math.MaxInt64))}
 		out.Logs[i].Rejected = s.materialize(id, out.Logs[i].Base)
 		moved = moved || out.Logs[i].Rejected == Accepted
 	}

@@ -83,8 +83,7 @@ func TestDeliveryInPiecesWithOverlapsFoldsTheSame(t *testing.T) {
 		for _, step := range steps {
 			require.NoError(t, plain.Apply(step.Entry))
 		}
-		for int(pieces.Revision()) < len(steps) {
-			at := int(pieces.Revision())
+		for at := 0; at < len(steps); at = int(pieces.Revision()) { //nolint:gosec // small
 			from := rapid.IntRange(max(0, at-5), min(len(steps)-1, at+3)).Draw(t, "from")
 			to := rapid.IntRange(from+1, len(steps)).Draw(t, "to")
 			for _, step := range steps[from:to] {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
@@ -32,7 +31,7 @@ func goldenHistory(t *testing.T) [][]byte {
 	var all [][]byte
 	for _, p := range []commitrecord.Payload{
 		&commitpb.ClusterCreate{Shards: 4, FoldVersion: 1},
-		&commitpb.StreamCreate{Namespace: "shop", Name: "orders", Partitions: 2, Table: &commitpb.TablePolicy{Name: proto.String("orders")}},
+		&commitpb.StreamCreate{Namespace: "shop", Name: "orders", Partitions: 2, Table: &commitpb.TablePolicy{Name: new("orders")}},
 		open('a'),
 		appendOf(1, 0, 4),
 		appendOf(2, 0, 5),
@@ -45,7 +44,7 @@ func goldenHistory(t *testing.T) [][]byte {
 		compactOf(7, 5, 0, 9),
 		compactOf(8, 5, 3, 9),
 		&commitpb.Reclaimed{Keys: []string{"wal/s03/3/00000000000000000001.wal"}},
-		&commitpb.StreamUpdate{Stream: orders, ExpectedVersion: 2, Table: &commitpb.TablePolicy{CommitIntervalMs: proto.Int64(5000)}},
+		&commitpb.StreamUpdate{Stream: orders, ExpectedVersion: 2, Table: &commitpb.TablePolicy{CommitIntervalMs: new(int64(5000))}},
 		&commitpb.FoldVersion{Version: 1},
 		open('b'),
 		&commitpb.WriterFence{Writers: []uint64{writer}},

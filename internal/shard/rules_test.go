@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
@@ -124,7 +123,7 @@ func TestOpenWritersAreBounded(t *testing.T) {
 	l := newLedger(t)
 	for i := len(l.Writers()); i < shard.MaxOpenWriters; i++ {
 		token := make([]byte, 16)
-		binary.BigEndian.PutUint64(token[8:], uint64(i)) //nolint:gosec // small
+		binary.BigEndian.PutUint64(token[8:], uint64(i))
 		l.accept(&commitpb.WriterOpen{Token: token})
 	}
 	l.refuse(shard.LimitReached, open('z'))
@@ -238,7 +237,7 @@ func TestAnUpdateDecidedBeforeTheTableWasBoundComesTooLate(t *testing.T) {
 	l := newLedger(t)
 	l.append(1, 0, 10)
 	st, _ := l.Stream(orders)
-	update := &commitpb.StreamUpdate{Stream: orders, ExpectedVersion: st.Version, Table: &commitpb.TablePolicy{Name: proto.String("renamed")}}
+	update := &commitpb.StreamUpdate{Stream: orders, ExpectedVersion: st.Version, Table: &commitpb.TablePolicy{Name: new("renamed")}}
 	l.accept(preparedOf(2, 0, 10, "f"))
 	l.refuse(shard.VersionChanged, update)
 }

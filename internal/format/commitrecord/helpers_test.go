@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -18,8 +17,8 @@ import (
 // samples holds one payload of every kind with every field set.
 func samples() map[commitrecord.Kind]commitrecord.Payload {
 	table := &commitpb.TablePolicy{
-		Enabled: proto.Bool(true), Namespace: proto.String("github"), Name: proto.String("webhooks"),
-		CommitIntervalMs: proto.Int64(10_000), SystemColumns: []string{"partition", "offset", "timestamp"},
+		Enabled: new(true), Namespace: new("github"), Name: new("webhooks"),
+		CommitIntervalMs: new(int64(10_000)), SystemColumns: []string{"partition", "offset", "timestamp"},
 	}
 	file := func(path string, rows uint64) *commitpb.DataFile {
 		return &commitpb.DataFile{Path: path, Size: 4096, Rows: rows}

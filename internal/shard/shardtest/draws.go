@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -28,7 +27,7 @@ func (g *Generator) streamCreate() *commitpb.StreamCreate {
 }
 
 func (g *Generator) policy() *commitpb.TablePolicy {
-	return &commitpb.TablePolicy{Name: proto.String(rapid.StringMatching(`[a-z]{1,5}`).Draw(g.t, "table"))}
+	return &commitpb.TablePolicy{Name: new(rapid.StringMatching(`[a-z]{1,5}`).Draw(g.t, "table"))}
 }
 
 func (g *Generator) streamUpdate() *commitpb.StreamUpdate {
@@ -120,9 +119,9 @@ func (g *Generator) compactRange(l *Log) (start, end uint64) {
 	raw := uint64(len(l.Records))
 	for i := range l.Records {
 		if l.boundary(base.Offset(i)) {
-			bounds = append(bounds, uint64(i)) //nolint:gosec // never negative
+			bounds = append(bounds, uint64(i))
 			if !l.Records[i].Compacted {
-				raw = min(raw, uint64(i)) //nolint:gosec // never negative
+				raw = min(raw, uint64(i))
 			}
 		}
 	}
