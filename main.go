@@ -56,7 +56,7 @@ func runBenthos(ctx context.Context, args []string, closed *closings) (code int,
 		service.CLIOptSetMainSchemaFrom(mainSchema),
 		service.CLIOptOnConfigParse(config.SetTopLevel),
 	}
-	for _, command := range cli.Commands(config.LoadPipeline) {
+	for _, command := range cli.Commands(config.LoadPipeline) { //nolint:contextcheck // a command runs in a context of its own, that signals end
 		options = append(options, service.CLIOptAddCommand(command))
 	}
 	return service.RunCLIToCode(ctx, options...)

@@ -33,7 +33,7 @@ func testMain(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binary = filepath.Join(dir, "lakestream")
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".") //nolint:gosec // the test chose the path
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building: %v\n%s", err, out)
 		return 1
@@ -52,7 +52,7 @@ func lakestream(t *testing.T, dir string, args ...string) ran {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // the test built it
 	cmd.Dir = dir
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

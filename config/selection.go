@@ -60,7 +60,7 @@ func parsePartition(text string) (engine.Partition, error) {
 	if err == nil && n >= engine.MaxPartitions {
 		err = strconv.ErrRange
 	}
-	return engine.Partition(n), err //nolint:gosec // below MaxPartitions
+	return engine.Partition(n), err
 }
 
 // parseSelections reads a list and refuses what would deliver a record twice.

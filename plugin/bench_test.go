@@ -45,9 +45,9 @@ func (s *source) ReadBatch(context.Context) (service.MessageBatch, service.AckFu
 // sink does nothing.
 type sink struct{}
 
-func (sink) Connect(context.Context) error                           { return nil }
+func (sink) Connect(context.Context) error                          { return nil }
 func (sink) WriteBatch(context.Context, service.MessageBatch) error { return nil }
-func (sink) Close(context.Context) error                             { return nil }
+func (sink) Close(context.Context) error                            { return nil }
 
 // cost is what one run of a pipeline took.
 type cost struct{ wall, cpu time.Duration }

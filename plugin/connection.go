@@ -44,13 +44,13 @@ func (c *connection) open(ctx context.Context) error {
 
 // close gives the engine back. Where this was its last user, that takes as long as
 // tables need, bounded by the engine's drain_timeout: Benthos sets no deadline.
-func (c *connection) close() error {
+func (c *connection) close(ctx context.Context) error {
 	if c.engine == nil {
 		return nil
 	}
 	release := c.release
 	c.engine, c.release = nil, nil
-	err := release(context.Background())
+	err := release(ctx)
 	if errors.Is(err, engine.ErrTablesBehind) {
 		c.logger.Warn("everything is durable in the log, but tables are behind; the next run catches up", "reason", err.Error())
 		return nil

@@ -151,7 +151,7 @@ func (c *converter) explicitPartition(m *service.Message, n int) (p engine.Parti
 	if err != nil || number >= uint64(n) { //nolint:gosec // n is positive
 		return 0, false, fmt.Errorf("partition %q: want 0 to %d: %w", text, n-1, engine.ErrInvalid)
 	}
-	return engine.Partition(number), true, nil //nolint:gosec // below n
+	return engine.Partition(number), true, nil
 }
 
 func (c *converter) setTimestamp(m *service.Message, r *engine.Record) error {

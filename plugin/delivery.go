@@ -64,7 +64,8 @@ func (d *delivery) rejected(err error) []engine.Offset {
 		return d.offsets
 	}
 	failed := make(map[engine.Offset]bool, len(d.offsets))
-	batch.WalkMessages(func(_ int, m *service.Message, err error) bool {
+	// Messages are told apart by where they are from, not by their indexes.
+	batch.WalkMessages(func(_ int, m *service.Message, err error) bool { //nolint:staticcheck // harmful where indexes are believed
 		if offset, ok := d.offsetOf(m); ok {
 			failed[offset] = failed[offset] || err != nil
 		}

@@ -104,7 +104,7 @@ func (in *input) ReadBatch(ctx context.Context) (service.MessageBatch, service.A
 
 // Close stops reading and gives the engine back, once. Benthos closes an input
 // when everything that it handed out is accepted, or when it must not wait.
-func (in *input) Close(context.Context) error {
+func (in *input) Close(ctx context.Context) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed {
@@ -114,6 +114,6 @@ func (in *input) Close(context.Context) error {
 	if in.session != nil {
 		in.session.close()
 	}
-	in.closeError = in.connection.close()
+	in.closeError = in.connection.close(ctx)
 	return in.closeError
 }

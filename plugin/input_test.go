@@ -301,8 +301,7 @@ func TestAPlaceThatDoesNotExistIsRefusedAtConnect(t *testing.T) {
 	} {
 		in := l.input(t, conf)
 		err := in.Connect(t.Context())
-		var pause *service.ErrBackOff
-		if errors.As(err, &pause) {
+		if pause, ok := errors.AsType[*service.ErrBackOff](err); ok {
 			err = pause.Err
 		}
 		require.ErrorContains(t, err, want)

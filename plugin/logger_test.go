@@ -41,6 +41,6 @@ func TestLogLinesKeepTheirLevelAndAttributes(t *testing.T) {
 	require.Contains(t, lines[2], "level=ERROR msg=broken")
 }
 
-func TestWithoutALoggerNothingIsLogged(t *testing.T) {
+func TestWithoutALoggerNothingIsLogged(*testing.T) {
 	newLogger(nil).Error("nobody reads this", "key", "value")
 }

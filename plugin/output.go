@@ -191,13 +191,13 @@ func (o *output) writeGroup(ctx context.Context, t *target, messages service.Mes
 }
 
 // Close gives the engine back, once.
-func (o *output) Close(context.Context) error {
+func (o *output) Close(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.closed {
 		o.closed = true
 		o.target.Store(nil)
-		o.closeError = o.connection.close()
+		o.closeError = o.connection.close(ctx)
 	}
 	return o.closeError
 }

@@ -137,7 +137,7 @@ func (s *flakySink) consume(_ context.Context, batch service.MessageBatch) error
 		}
 		s.seen[string(text)]++
 		if strings.HasSuffix(string(text), "7") && s.seen[string(text)] == 1 {
-			failed.Failed(i, errors.New("rejected"))
+			_ = failed.Failed(i, errors.New("rejected"))
 			bad++
 			continue
 		}

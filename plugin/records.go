@@ -24,7 +24,7 @@ type records struct {
 var recordsPool = sync.Pool{New: func() any { return new(records) }}
 
 func takeRecords() *records {
-	return recordsPool.Get().(*records) //nolint:errcheck,forcetypeassert // the pool holds nothing else
+	return recordsPool.Get().(*records) //nolint:forcetypeassert // the pool holds nothing else
 }
 
 // giveBack forgets everything, which may hold on to messages, and keeps the memory.
@@ -147,7 +147,7 @@ func (f *failures) of(messages service.MessageBatch) error {
 	}
 	batch := service.NewBatchError(messages, f.list[0].err)
 	for _, one := range f.list {
-		batch.Failed(one.index, one.err)
+		_ = batch.Failed(one.index, one.err)
 	}
 	return batch
 }
