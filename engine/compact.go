@@ -88,8 +88,7 @@ func (s *shardEngine) compact(ctx context.Context) (behind []string, err error) 
 	}
 	for id, wanted := range heads {
 		if lag := s.tableLag(id, wanted); lag > 0 {
-			status, _ := s.tableStatus(id)
-			behind = append(behind, s.explainLag(id, lag, status))
+			behind = append(behind, s.explainLag(id, lag))
 		}
 	}
 	return behind, nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,9 +57,8 @@ func (s *shardEngine) awaitTables(ctx context.Context) (behind []string) {
 			if c, err := s.committer(id); err == nil {
 				c.Flush()
 			}
-			status, _ := s.tableStatus(id)
-			if status.State == commit.StateSuspended || !waitFor(ctx, changed) {
-				behind = append(behind, s.explainLag(id, lag, status))
+			if s.suspended(id) || !waitFor(ctx, changed) {
+				behind = append(behind, s.explainLag(id, lag))
 				break
 			}
 		}
@@ -117,14 +117,15 @@ func (s *shardEngine) tableLag(id base.StreamID, heads []base.Offset) (lag base.
 	return lag
 }
 
-func (s *shardEngine) explainLag(id base.StreamID, lag base.Offset, status commit.Status) string {
+// suspended reports whether only a person can make the table go on.
+func (s *shardEngine) suspended(id base.StreamID) bool {
+	trouble, _ := s.tableTrouble(id, "")
+	return trouble.State == string(commit.StateSuspended)
+}
+
+func (s *shardEngine) explainLag(id base.StreamID, lag base.Offset) string {
 	table, _ := s.tableOf(id)
-	why := status.Reason
-	if tables, _ := s.driver.Troubles(); tables[id].Err != nil {
-		why = tables[id].Err.Error()
-	}
-	if why == "" {
-		why = "the time was too short (drain_timeout)"
-	}
+	trouble, _ := s.tableTrouble(id, table.String())
+	why := cmp.Or(trouble.Reason, "the time was too short (drain_timeout)")
 	return fmt.Sprintf("table %s lacks %d records: %s", table, lag, why)
 }

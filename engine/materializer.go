@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -10,10 +11,16 @@ import (
 	"github.com/lakestream-go/lakestream/internal/materialization"
 	"github.com/lakestream-go/lakestream/internal/materialization/prepare"
 	"github.com/lakestream-go/lakestream/internal/materialization/schema"
+	"github.com/lakestream-go/lakestream/internal/shard"
 )
+
+// errTableReplaced says that the table is not the one that the stream was bound
+// to. Only a person knows which of the two is meant.
+var errTableReplaced = errors.New("it is not the table that the stream fills")
 
 // materializer lets a compaction pass prepare table files.
 type materializer struct {
+	view   *shard.View
 	tables materialization.Tables
 	clock  base.Clock
 	crash  func(name string)
@@ -25,6 +32,9 @@ func (m materializer) Prepare(ctx context.Context, r compaction.TableRequest) ([
 		return nil, err
 	}
 	main, dead := tableIdents(r.Table)
+	if err := m.checkBinding(ctx, r.Stream, main); err != nil {
+		return nil, err
+	}
 	request := prepare.Request{
 		Owner: compaction.TableOwner(r.Cluster, r.Shard, r.Stream), Main: main, DeadLetter: dead, System: system,
 		FilePrefix: fmt.Sprintf("%s-%d-%d", r.Shard, r.Writer, r.Seq), Clock: m.clock, CrashPoint: m.crash,
@@ -33,6 +43,30 @@ func (m materializer) Prepare(ctx context.Context, r compaction.TableRequest) ([
 		request.Sources = append(request.Sources, prepare.Source{Log: s.Log, Records: s.Source})
 	}
 	return prepare.Prepare(ctx, m.tables, request)
+}
+
+// checkBinding refuses a table that was dropped or replaced before anything is
+// written for it: what takes its place must be asked for.
+func (m materializer) checkBinding(ctx context.Context, stream base.StreamID, main materialization.Ident) error {
+	bound := ""
+	m.view.Inspect(func(s *shard.State) {
+		if found, ok := s.Stream(stream); ok {
+			bound = found.Table.UUID
+		}
+	})
+	if bound == "" {
+		return nil
+	}
+	table, err := m.tables.Load(ctx, main)
+	switch {
+	case errors.Is(err, base.ErrNotFound):
+		return fmt.Errorf("%w: it was dropped or renamed: %w", errTableReplaced, base.ErrConflict)
+	case err != nil:
+		return err
+	case table.UUID != bound:
+		return fmt.Errorf("%w: it was replaced: its uuid is %s, not %s: %w", errTableReplaced, table.UUID, bound, base.ErrConflict)
+	}
+	return nil
 }
 
 func tableIdents(t catalog.Table) (main, dead materialization.Ident) {

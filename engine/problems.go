@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/lakestream-go/lakestream/internal/base"
-	"github.com/lakestream-go/lakestream/internal/catalog"
 	"github.com/lakestream-go/lakestream/internal/coord"
 	"github.com/lakestream-go/lakestream/internal/materialization/commit"
 )
@@ -77,7 +76,7 @@ func (e *Engine) report() (r report) {
 		}
 	}
 	for _, info := range e.catalog.List() {
-		if t, ok := e.shards[info.Shard].tableTrouble(info); ok {
+		if t, ok := e.shards[info.Shard].tableTrouble(info.ID, info.Table.String()); ok {
 			r.addTable(t)
 		}
 	}
@@ -231,11 +230,14 @@ func (s *shardEngine) problems() (all []Problem) {
 
 // tableTrouble returns why a table is not running, as far as this instance runs
 // its committer or its passes. What only a person can end comes first.
-func (s *shardEngine) tableTrouble(info catalog.Stream) (tableTrouble, bool) {
-	status, _ := s.tableStatus(info.ID)
+func (s *shardEngine) tableTrouble(id base.StreamID, table string) (tableTrouble, bool) {
+	status, _ := s.tableStatus(id)
 	tables, _ := s.driver.Troubles()
-	t := tableTrouble{Table: info.Table.String()}
-	switch failed := tables[info.ID].Err; {
+	t := tableTrouble{Table: table}
+	switch failed := tables[id].Err; {
+	case errors.Is(failed, errTableReplaced):
+		t.State, t.Reason = string(commit.StateSuspended), failed.Error()
+		t.NextAction = fmt.Sprintf("restore table %s, or drop what has its name and run `lakestream table reset %s --yes` to fill a new one from the log", t.Table, t.Table)
 	case failed != nil && status.State != commit.StateSuspended:
 		t.State, t.Reason = string(commit.StateDegraded), failed.Error()
 		t.NextAction = "the log is kept and the table is tried again; see the reason"

@@ -44,7 +44,7 @@ func newShardEngine(e *Engine, sh base.Shard, view *shard.View) *shardEngine {
 		wrote:      make(map[base.StreamID]bool),
 	}
 	s.driver = compaction.NewDriver(compaction.DriverOptions{
-		View: view, Objects: e.objects, Tables: materializer{e.tables, e.clock, e.opts.CrashPoint}, Open: s.openSource,
+		View: view, Objects: e.objects, Tables: materializer{view, e.tables, e.clock, e.opts.CrashPoint}, Open: s.openSource,
 		Due:   compaction.Due{Age: e.opts.Compaction.Interval, Bytes: e.opts.Compaction.TargetBytes},
 		Bytes: e.opts.Compaction.MaxMemoryBytes / passMemoryShare, Instance: e.instance,
 		Clock: e.clock, Entropy: rand.Reader, Logger: e.logger.With("shard", sh.String()), CrashPoint: e.opts.CrashPoint,

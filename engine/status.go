@@ -181,7 +181,7 @@ func (e *Engine) tableStatus(ctx context.Context, s *shardEngine, info catalog.S
 	if info.TableUUID != "" {
 		t.State = string(commit.StateRunning)
 	}
-	if trouble, ok := s.tableTrouble(info); ok {
+	if trouble, ok := s.tableTrouble(info.ID, t.Name); ok {
 		t.State, t.Reason, t.NextAction = trouble.State, trouble.Reason, trouble.NextAction
 	}
 	main, dead := tableIdents(info.Table)

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v2"
@@ -79,12 +80,12 @@ func writeWAL(p *page, i *engine.Inspection) {
 	p.linef("")
 	rows := make([][]string, len(w.Blocks))
 	for n, b := range w.Blocks {
-		var batches string
+		var batches []string
 		for _, compression := range slices.Sorted(maps.Keys(b.Batches)) {
-			batches += fmt.Sprintf("%d %s ", b.Batches[compression], compression)
+			batches = append(batches, fmt.Sprintf("%d %s", b.Batches[compression], compression))
 		}
 		rows[n] = []string{
-			number(b.Stream), number(b.Partition), number(b.Records), number(b.Pos), number(b.Bytes), batches, stamp(b.MinTime), stamp(b.MaxTime),
+			number(b.Stream), number(b.Partition), number(b.Records), number(b.Pos), number(b.Bytes), strings.Join(batches, ", "), stamp(b.MinTime), stamp(b.MaxTime),
 		}
 	}
 	p.table([]string{"STREAM#", "PARTITION#", "RECORDS#", "AT#", "BYTES#", "BATCHES", "FIRST TIME", "LAST TIME"}, rows)

@@ -39,7 +39,9 @@ func (in *invocation) print(document any, text func(*page)) error {
 // page is text for people that is being written.
 type page struct{ strings.Builder }
 
-func (p *page) linef(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+func (p *page) linef(format string, args ...any) {
+	_, _ = fmt.Fprintf(p, format+"\n", args...) // a builder takes everything
+}
 
 // pairs writes names and their values, the values aligned. Empty values are left
 // out.

@@ -89,7 +89,11 @@ func writeReport(p *page, r *engine.VerifyReport) {
 	p.table([]string{"PARTITION#", "OFFSETS", "ROWS#", "DEAD LETTERS#", "LEFT OUT#", "MISSING#", "DUPLICATED#", "UNEXPECTED#", "REST#"}, rows)
 	p.linef("")
 	for _, f := range r.Findings {
-		p.linef("! %s: partition %d, offsets %d to %d %s", f.Kind, f.Partition, f.Start, f.End-1, f.Table)
+		where := ""
+		if f.Table != "" {
+			where = " in " + f.Table
+		}
+		p.linef("! %s: partition %d, offsets %d to %d%s", f.Kind, f.Partition, f.Start, f.End-1, where)
 	}
 	switch {
 	case !r.OK:
