@@ -25,9 +25,10 @@ const Version = 1
 // FoldVersion is the newest set of kinds and rules that this binary folds.
 const FoldVersion = 1
 
-// MaxBytes bounds an encoded record. The batcher closes an object when its
+// MaxBytes bounds an encoded record: a message of 1 MiB less room for what a
+// coordination store adds to it. The batcher closes an object when its
 // record reaches half of it, so that an Append is never split.
-const MaxBytes = 1 << 20
+const MaxBytes = 1<<20 - 4<<10
 
 const (
 	magic = "LSCR"
