@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -189,4 +190,33 @@ func TestTheSummaryTellsOnlyWhatThisProcessWrote(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), text.String())
+}
+
+// Given a pipeline without an end, when it gets SIGTERM, then it writes what it
+// has, waits for its table, and ends well.
+func TestSIGTERMDrainsThePipeline(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "endless.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(`
+http: { enabled: false }
+input:
+  generate: { interval: 1ms, mapping: 'root = { "id": counter() }' }
+output:
+  lakestream: { stream: a/endless, partitions: 2, key: "${! this.id }" }
+`), 0o600))
+	cmd := exec.CommandContext(t.Context(), binary, "run", path) //nolint:gosec // the test built it
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	objects := filepath.Join(dir, "lakestream-data", "objects", "wal", "*", "*", "*.wal")
+	require.Eventually(t, func() bool {
+		written, err := filepath.Glob(objects)
+		return err == nil && len(written) > 5
+	}, time.Minute, 20*time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait(), stderr.String())
+	require.Contains(t, stderr.String(), "rows in snapshot")
+	got := lakestream(t, dir, "table", "verify", "a.endless", "--complete")
+	require.Zero(t, got.code, got.stdout+got.stderr)
 }
