@@ -218,6 +218,12 @@ func (s *shardEngine) problems() (all []Problem) {
 			NextAction: "see the reason; appends and reads of its streams wait",
 		})
 	}
+	if by := s.blockedBy(); by != "" {
+		all = append(all, Problem{
+			What: "appends of shard " + s.shard.String(), Reason: by,
+			NextAction: "see the reason; they wait, and go on by themselves when it is gone",
+		})
+	}
 	_, logs := s.driver.Troubles()
 	for _, id := range slices.SortedFunc(maps.Keys(logs), base.LogID.Compare) {
 		all = append(all, Problem{

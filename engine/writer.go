@@ -91,6 +91,17 @@ func (s *shardEngine) written() Written {
 	return Written{Records: stats.Records, Bytes: stats.ObjectBytes, Objects: stats.Objects}
 }
 
+// blockedBy returns what keeps appends from becoming durable, or nothing.
+func (s *shardEngine) blockedBy() string {
+	s.mu.Lock()
+	writer := s.writer
+	s.mu.Unlock()
+	if writer == nil {
+		return ""
+	}
+	return writer.Stats().Blocked
+}
+
 // wroteTo reports whether this engine appended to a stream.
 func (s *shardEngine) wroteTo(id base.StreamID) bool {
 	s.mu.Lock()

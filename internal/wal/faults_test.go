@@ -270,12 +270,12 @@ func TestOneWarningNamesWhatBlocks(t *testing.T) {
 		eventually(t, "the watch waits", func() bool { return clock.waiting(time.Second) })
 		clock.advance(time.Second)
 	}
-	require.True(t, r.writer.Stats().Blocked)
+	require.Equal(t, "the object store mem://: no answer", r.writer.Stats().Blocked)
 	require.Equal(t, 1, strings.Count(r.log.String(), "appends are blocked"))
 	require.Contains(t, r.log.String(), "object store mem://")
 	release()
 	require.NoError(t, <-done)
-	for r.writer.Stats().Blocked {
+	for r.writer.Stats().Blocked != "" {
 		clock.advance(time.Second)
 	}
 	eventually(t, "it says so", func() bool { return strings.Contains(r.log.String(), "appends move again") })

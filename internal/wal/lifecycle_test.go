@@ -145,7 +145,7 @@ func TestStatsAddUp(t *testing.T) {
 	require.Positive(t, stats.PutTime)
 	require.Positive(t, stats.CommitTime)
 	require.EqualValues(t, 2, stats.Flushes["idle"])
-	require.False(t, stats.Blocked)
+	require.Empty(t, stats.Blocked)
 	var sizes int64
 	objects, err := r.store.List(t.Context(), base.WALPrefix, "", 10)
 	require.NoError(t, err)

@@ -24,8 +24,9 @@ type Stats struct {
 	BufferedBytes int64
 	// InFlight is how many sealed objects are unresolved now.
 	InFlight int
-	// Blocked is whether nothing has moved for half a minute.
-	Blocked bool
+	// Blocked says what everything waits for, and the newest failure, when
+	// nothing has moved for a while; empty while things move.
+	Blocked string
 }
 
 type counters struct {
@@ -53,7 +54,9 @@ func (w *Writer) Stats() Stats {
 		PutTime: time.Duration(w.count.putTime.Load()), CommitTime: time.Duration(w.count.commitTime.Load()),
 		PutErrors: w.count.putErrors.Load(), CommitErrors: w.count.commitErrors.Load(),
 		Writers: w.count.writers.Load(), BufferedBytes: w.count.buffered.Load(),
-		Blocked: w.count.blocked.Load(),
+	}
+	if _, what := w.progress(); what != "" && w.count.blocked.Load() {
+		s.Blocked = what + ": " + w.reason()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

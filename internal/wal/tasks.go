@@ -180,7 +180,7 @@ func (w *Writer) commit(action Action) {
 // blockedAfter of its looks.
 const (
 	watchEvery   = time.Second
-	blockedAfter = 30
+	blockedAfter = 10
 )
 
 // watch notices when the view has stopped for good, and when nothing moves.
