@@ -21,7 +21,7 @@ type delivery struct {
 	attempt int
 }
 
-func newDelivery(s *session, p *partition, b *builder, records []engine.Positioned, head engine.Offset, attempt int) *delivery {
+func newDelivery(s *session, p *partition, b builder, records []engine.Positioned, head engine.Offset, attempt int) *delivery {
 	d := &delivery{
 		session: s, partition: p, attempt: attempt,
 		messages: make(service.MessageBatch, len(records)), offsets: make([]engine.Offset, len(records)),

@@ -43,7 +43,7 @@ func (r *reader) step() bool {
 	}
 	r.from = records[len(records)-1].Offset + 1
 	r.session.open.Add(1)
-	return r.session.offer(r.deliver(records, 0))
+	return r.session.offer(newDelivery(r.session, r.partition, r.builder, records, headOf(r.log, records), 0))
 }
 
 // upToEnd cuts off what was appended after the input connected, when it stops at
@@ -85,11 +85,10 @@ func (r *reader) handle(err error) bool {
 	return r.session.pause(r.trouble.attempts)
 }
 
-// deliver makes a batch of records, which are not empty.
-func (r *reader) deliver(records []engine.Positioned, attempt int) *delivery {
-	_, head, err := r.log.Bounds()
-	if err != nil {
-		head = records[len(records)-1].Offset + 1
+// headOf returns where a log ends, for the lag of records that were read from it.
+func headOf(log *engine.Log, records []engine.Positioned) engine.Offset {
+	if _, head, err := log.Bounds(); err == nil {
+		return head
 	}
-	return newDelivery(r.session, r.partition, &r.builder, records, head, attempt)
+	return records[len(records)-1].Offset + 1
 }

@@ -23,32 +23,26 @@ func (r *replay) run() {
 	if !s.pause(r.attempt) || !s.acquire() {
 		return
 	}
-	records, ok := r.read()
-	if !ok {
+	log, err := r.partition.stream.Log(r.partition.number)
+	if err != nil { // a stream never loses a partition
+		s.logger.Error("rejected records cannot be delivered again", r.partition.label(), "error", err)
 		s.free()
 		return
 	}
-	if len(records) == 0 {
+	records, ok := r.read(log)
+	switch {
+	case !ok:
+		s.free()
+	case len(records) == 0:
 		s.free()
 		s.settle()
-		return
+	default:
+		s.offer(newDelivery(s, r.partition, newBuilder(r.partition), records, headOf(log, records), r.attempt))
 	}
-	b := newBuilder(r.partition)
-	head := records[len(records)-1].Offset + 1
-	if log, err := r.partition.stream.Log(r.partition.number); err == nil {
-		if _, now, err := log.Bounds(); err == nil {
-			head = now
-		}
-	}
-	s.offer(newDelivery(s, r.partition, &b, records, head, r.attempt))
 }
 
 // read returns the records, or false when the session closes.
-func (r *replay) read() (records []engine.Positioned, ok bool) {
-	log, err := r.partition.stream.Log(r.partition.number)
-	if err != nil {
-		return nil, false
-	}
+func (r *replay) read(log *engine.Log) (records []engine.Positioned, ok bool) {
 	for len(r.offsets) > 0 {
 		run := 1
 		for run < len(r.offsets) && r.offsets[run] == r.offsets[0]+engine.Offset(run) {
