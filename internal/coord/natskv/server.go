@@ -46,6 +46,9 @@ func startServer(ctx context.Context, dir, prefix string, logger *slog.Logger) (
 	if err := os.MkdirAll(store, 0o700); err != nil {
 		return nil, fmt.Errorf("creating server directory: %w", err)
 	}
+	if err := finishCreations(store); err != nil {
+		return nil, err
+	}
 	token := rand.Text()
 	log := &serverLogger{logger: logger}
 	srv, err := server.NewServer(serverOptions(store, token))
