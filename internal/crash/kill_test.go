@@ -83,3 +83,27 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		})
 	}
 }
+
+// Given an empty directory in which lives are killed while they start, again and
+// again, also while the cluster is being created, when one life is left alone, then
+// it finds a directory that it can use, and all is well.
+func TestKilledWhileStarting(t *testing.T) {
+	directories, kills := 2, 8
+	if *long {
+		directories, kills = 20, 10
+	}
+	for d := range directories {
+		t.Run(fmt.Sprintf("directory%d", d), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(*seed, uint64(200+d)))
+			w := newWorld(t)
+			for range kills {
+				p := w.start(w.spec())
+				time.Sleep(time.Duration(random.Int64N(int64(600 * time.Millisecond))))
+				require.NoError(t, p.Kill())
+				p.Wait() // it may have got to its end before
+			}
+			w.drained()
+		})
+	}
+}
