@@ -52,7 +52,7 @@ func (a *appender) produce() {
 	for range 1 + w.rng.IntN(3) {
 		id := base.LogID{
 			Stream:    w.streams[w.rng.IntN(len(w.streams))],
-			Partition: base.Partition(w.rng.IntN(w.config.partitions)),
+			Partition: base.Partition(w.rng.Int32N(w.config.partitions)),
 		}
 		records := make([]recordbatch.Record, 1+w.rng.IntN(4))
 		for n := range records {

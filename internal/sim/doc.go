@@ -23,7 +23,12 @@
 //   - oracle: the invariants
 //   - mutants: deliberate defects, each of which the oracle must find
 //
-// All of it is test code: see the tests for what a run covers and how to repeat one.
+// All of it is test code. A search over many seeds, and one run again:
+//
+//	go test ./internal/sim -run 'TestSimulation$' -v -timeout=1h -seeds=5000 -steps=500 -seed=1
+//	go test ./internal/sim -run 'TestSimulation$' -v -seeds=1 -seed=17 -events='put#6 write#4'
+//
+// A failure prints such a command, with the few faults that are enough.
 // To add a fault, add a kind to the calls that it may hit; to add a rule, teach the
 // oracle to check it and add a mutant that breaks it.
 package sim

@@ -39,6 +39,8 @@ type mutant struct {
 	step func(*world)
 }
 
+func noDefect() mutant { return mutant{} }
+
 func (m *mutant) fold(out *shard.Outcome) {
 	if m.outcome != nil {
 		m.outcome(out)
@@ -145,7 +147,8 @@ func newSeq() mutant {
 		again := proto.CloneOf(record)
 		again.Seq++
 		writer := base.WriterID(record.GetWriter())
-		data, err := w.store.ReadRange(w.ctx, base.WALKey(theShard, writer, base.Seq(record.GetSeq())), 0, int64(record.GetSize()), nil)
+		key := base.WALKey(theShard, writer, base.Seq(record.GetSeq()))
+		data, err := w.store.ReadRange(w.ctx, key, 0, int64(record.GetSize()), nil) //nolint:gosec // small
 		if err != nil {
 			return
 		}

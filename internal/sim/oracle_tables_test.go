@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -51,13 +52,13 @@ func (o *oracle) takePrepared(p *commitpb.Prepared, out *shard.Outcome) {
 			continue
 		}
 		truth := o.log(out.Logs[n].Log)
-		start, end := base.Offset(r.GetStart()), base.Offset(r.GetEnd())
+		start, end := base.Offset(r.GetStart()), base.Offset(r.GetEnd()) //nolint:gosec // small
 		if start != truth.prepared || end > base.Offset(len(truth.records)) {
 			o.fail("invariant 6: range [%d, %d) of log %s was prepared after %d of %d", start, end, out.Logs[n].Log, truth.prepared, len(truth.records))
 			return
 		}
 		truth.prepared = end
-		want := map[verdict]int{leftOut: int(r.GetFiltered())}
+		want := map[verdict]int{leftOut: int(r.GetFiltered())} //nolint:gosec // small
 		for _, f := range r.GetMain() {
 			want[inTable] += o.checkFile(f, out.Logs[n].Log, inTable, start, end)
 		}
@@ -103,7 +104,7 @@ func (o *oracle) takeMaterialized(p *commitpb.Materialized, out *shard.Outcome) 
 			continue
 		}
 		truth := o.log(out.Logs[n].Log)
-		end := base.Offset(p.GetEnd()[n])
+		end := base.Offset(p.GetEnd()[n]) //nolint:gosec // small
 		if end < truth.materialized || end > truth.prepared {
 			o.fail("invariant 6: log %s was materialized to %d after %d, prepared to %d", out.Logs[n].Log, end, truth.materialized, truth.prepared)
 			return
@@ -136,6 +137,23 @@ func (o *oracle) checkTables() {
 		o.checkTable(id, main, inTable)
 		if o.world.broken == nil {
 			o.checkEnds(id, main)
+		}
+	}
+	o.checkPendingFiles()
+}
+
+// checkPendingFiles wants the files of ranges that no table holds yet to be there.
+func (o *oracle) checkPendingFiles() {
+	paths := o.world.tables.Paths()
+	for _, st := range o.state.Streams() {
+		for _, l := range st.Logs {
+			for _, p := range l.Pending() {
+				for _, f := range slices.Concat(p.GetMain(), p.GetDeadLetter()) {
+					if _, ok := slices.BinarySearch(paths, f.GetPath()); !ok {
+						o.fail("invariant 8: file %s of a prepared range of log %s is gone", f.GetPath(), l.ID())
+					}
+				}
+			}
 		}
 	}
 }

@@ -229,7 +229,7 @@ func (o *oracle) mayPublish(writer, seq uint64, out *shard.Outcome) bool {
 // logs hold from now on.
 func (o *oracle) takeAppend(p *commitpb.Append, out *shard.Outcome) {
 	key := base.WALKey(theShard, out.Writer, out.Seq)
-	data, err := o.world.store.ReadRange(o.world.ctx, key, 0, int64(p.GetSize()), nil)
+	data, err := o.world.store.ReadRange(o.world.ctx, key, 0, int64(p.GetSize()), nil) //nolint:gosec // small
 	if err != nil {
 		o.fail("invariant 4: the object of an append at revision %d: %v", out.Revision, err)
 		return

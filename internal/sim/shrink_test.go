@@ -20,12 +20,12 @@ const shrinkRuns = 120
 
 // shrink leaves faults out of a failed run, many at a time and then one by one,
 // for as long as the same invariant is broken, and returns the shortest such run.
-func shrink(ctx context.Context, failed result, steps int, make func() mutant) result {
+func shrink(ctx context.Context, failed result, steps int, defect func() mutant) result {
 	best := failed
 	left := shrinkRuns
 	for size := max(1, len(best.fired)/2); size > 0; size /= 2 {
 		for at := 0; at < len(best.fired) && left > 0; left-- {
-			r := runSeed(ctx, failed.seed, steps, without(best.fired, at, size), make())
+			r := runSeed(ctx, failed.seed, steps, without(best.fired, at, size), defect())
 			if r.broken == nil || invariantOf(r.broken) != invariantOf(failed.broken) || len(r.fired) >= len(best.fired) {
 				at += size
 				continue
@@ -48,8 +48,8 @@ func without(p plan, at, size int) map[event]bool {
 }
 
 // report tells what is needed to understand and to repeat a failure.
-func report(ctx context.Context, failed result, steps int) string {
-	short := shrink(ctx, failed, steps, func() mutant { return mutant{} })
+func report(ctx context.Context, failed result, steps int, defect func() mutant) string {
+	short := shrink(ctx, failed, steps, defect)
 	return fmt.Sprintf("seed %d: %v\n%d of its %d faults are enough: %s\nthe end of that run:\n%s\n%v\nrepeat it with:\n"+
 		"go test ./internal/sim -run '^TestSimulation$' -v -seeds=1 -seed=%d -steps=%d -events='%s'",
 		failed.seed, failed.broken, len(short.fired), len(failed.fired), short.fired, short.tail, short.broken,
@@ -73,7 +73,9 @@ func TestAFailureShrinksToAPlanThatRepeatsIt(t *testing.T) {
 		again := runSeed(t.Context(), seed, steps, only, movesUnfenced())
 		require.EqualError(t, again.broken, short.broken.Error())
 		require.Equal(t, short.hash, again.hash)
-		t.Logf("%d faults became %s", len(failed.fired), short.fired)
+		said := report(t.Context(), failed, steps, movesUnfenced)
+		require.Contains(t, said, short.broken.Error())
+		require.Contains(t, said, fmt.Sprintf("-seed=%d -steps=%d -events='%s'", seed, steps, short.fired))
 		return
 	}
 }

@@ -59,7 +59,7 @@ func runSeeds(ctx context.Context, first uint64, seeds int, run func(context.Con
 		running.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			results[n] = run(ctx, first+uint64(n))
+			results[n] = run(ctx, first+uint64(n)) //nolint:gosec // never negative
 		})
 	}
 	running.Wait()
@@ -73,16 +73,16 @@ func TestSimulation(t *testing.T) {
 	only, err := parseEvents(*flagEvents)
 	require.NoError(t, err)
 	results := runSeeds(t.Context(), *flagSeed, *flagSeeds, func(ctx context.Context, seed uint64) result {
-		r := runSeed(ctx, seed, *flagSteps, only, mutant{})
+		r := runSeed(ctx, seed, *flagSteps, only, noDefect())
 		if r.broken == nil && (*flagTwice || seed%4 == 0) {
-			r.repeated = runSeed(ctx, seed, *flagSteps, only, mutant{}).hash
+			r.repeated = runSeed(ctx, seed, *flagSteps, only, noDefect()).hash
 		}
 		return r
 	})
 	total := result{injected: make(map[string]int), counts: counts{reached: make(map[string]int)}}
 	for _, r := range results {
 		if r.broken != nil {
-			t.Fatal(report(t.Context(), r, *flagSteps))
+			t.Fatal(report(t.Context(), r, *flagSteps, noDefect))
 		}
 		if r.repeated != "" {
 			require.Equal(t, r.hash, r.repeated, "seed %d does not repeat itself", r.seed)

@@ -26,7 +26,7 @@ type config struct {
 	steps      int
 	instances  int
 	streams    int
-	partitions int
+	partitions int32
 	rate       float64 // of faults, per call
 	passBytes  int64
 	core       wal.CoreConfig
@@ -40,7 +40,7 @@ const realTablesEvery = 8
 
 func drawConfig(seed uint64, steps int, draw *rand.Rand) config {
 	return config{
-		steps: steps, instances: 2 + draw.IntN(2), streams: 1 + draw.IntN(2), partitions: 1 + draw.IntN(3),
+		steps: steps, instances: 2 + draw.IntN(2), streams: 1 + draw.IntN(2), partitions: 1 + draw.Int32N(3),
 		rate:      []float64{0.03, 0.1, 0.25}[draw.IntN(3)],
 		passBytes: []int64{1, 1500, 1 << 20}[draw.IntN(3)],
 		core: wal.CoreConfig{
@@ -132,7 +132,7 @@ func (w *world) bootstrap() error {
 	records := []commitrecord.Payload{&commitpb.ClusterCreate{Shards: 1, FoldVersion: 1}}
 	for i := range w.config.streams {
 		records = append(records, &commitpb.StreamCreate{
-			Namespace: "sim", Name: fmt.Sprintf("stream%d", i), Partitions: uint32(w.config.partitions),
+			Namespace: "sim", Name: fmt.Sprintf("stream%d", i), Partitions: uint32(w.config.partitions), //nolint:gosec // 1 to 3
 		})
 	}
 	for _, record := range records {
@@ -311,7 +311,7 @@ var _ io.Reader = entropy{}
 
 func (e entropy) Read(p []byte) (int, error) {
 	for i := range p {
-		p[i] = byte(e.rng.Uint32())
+		p[i] = byte(e.rng.UintN(256)) //nolint:gosec // below 256
 	}
 	return len(p), nil
 }
