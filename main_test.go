@@ -220,3 +220,14 @@ output:
 	got := lakestream(t, dir, "table", "verify", "a.endless", "--complete")
 	require.Zero(t, got.code, got.stdout+got.stderr)
 }
+
+// What `create` prints is a configuration that lints.
+func TestACreatedConfigurationLints(t *testing.T) {
+	dir := t.TempDir()
+	created := lakestream(t, dir, "create", "lakestream//lakestream")
+	require.Zero(t, created.code, created.stderr)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "created.yaml"), []byte(created.stdout), 0o600))
+	// The fields that nobody can choose for the user are left to be filled in.
+	linted := lakestream(t, dir, "lint", "created.yaml")
+	require.Zero(t, linted.code, linted.stderr)
+}

@@ -62,14 +62,16 @@ func lintOf(t *testing.T, l *service.ComponentConfigLinter, kind, yaml string) s
 
 // What a spec documents as a default is what the engine does without it.
 func TestAConfigurationWithoutFieldsIsTheEnginesDefault(t *testing.T) {
-	out, err := parseOutput(t, "stream: a/b\nengine: {}")
+	out, err := parseOutput(t, "stream: a/b\nengine: { data_dir: "+engine.DefaultDataDir+" }")
 	require.NoError(t, err)
 	require.NotNil(t, out.Engine)
 	require.Equal(t, withoutLogger(engine.Options{}), withoutLogger(*out.Engine))
 
-	out, err = parseOutput(t, "stream: a/b")
-	require.NoError(t, err)
-	require.Nil(t, out.Engine, "the top-level block is not replaced")
+	for _, none := range []string{"", "engine: {}", "engine: { shards: 4 }"} {
+		out, err = parseOutput(t, "stream: a/b\n"+none)
+		require.NoError(t, err)
+		require.Nil(t, out.Engine, "the top-level block is not replaced by %q", none)
+	}
 }
 
 func withoutLogger(o engine.Options) engine.Options {
@@ -162,7 +164,9 @@ func TestTheOutputsDefaults(t *testing.T) {
 	require.Zero(t, out.StreamConfig.Partitions)
 	require.Empty(t, out.StreamConfig.Table.SystemColumns)
 	out.StreamConfig.Table.SystemColumns = nil
-	require.Zero(t, out.StreamConfig.Table, "nothing is changed of a stream that exists")
+	require.True(t, *out.StreamConfig.Table.Enabled)
+	out.StreamConfig.Table.Enabled = nil
+	require.Zero(t, out.StreamConfig.Table, "nothing else is changed of a stream that exists")
 	require.True(t, out.Metadata.IsEmpty())
 	require.True(t, out.Batching.IsNoop())
 }
@@ -183,8 +187,8 @@ func TestAMistakeIsNamedByLintAndByTheRun(t *testing.T) {
 		"no stream":             {"output", "key: a", "field stream is required", "stream"},
 		"stream grammar":        {"output", "stream: a/b/c", "want namespace/name", `stream: "a/b/c": want namespace/name`},
 		"stream with blanks":    {"output", "stream: my orders", "want namespace/name", "stream: "},
-		"no partitions":         {"output", "stream: a\npartitions: 0", "want 1 to 4096", "partitions: 0: want at least 1"},
-		"many partitions":       {"output", "stream: a\npartitions: 5000", "want 1 to 4096", "partitions: 5000: want 1 to 4096"},
+		"negative partitions":   {"output", "stream: a\npartitions: -1", "want 0 to 4096", "partitions: -1: want 0 to 4096"},
+		"many partitions":       {"output", "stream: a\npartitions: 5000", "want 0 to 4096", "partitions: 5000: want 0 to 4096"},
 		"nothing in flight":     {"output", "stream: a\nmax_in_flight: 0", "want 1 to 65536", "max_in_flight: 0: want at least 1"},
 		"no streams allowed":    {"output", "stream: a\nmax_streams: 0", "want 1 to 1000000", "max_streams: 0: want at least 1"},
 		"batch without period":  {"output", "stream: a\nbatching: { count: 100 }", "want a period", "batching: want a period"},
@@ -237,7 +241,7 @@ func TestAMistakeIsNamedByLintAndByTheRun(t *testing.T) {
 }
 
 func TestAllMistakesAreToldAtOnce(t *testing.T) {
-	_, err := parseOutput(t, "stream: a b\npartitions: 0\nbatching: { count: 5 }")
+	_, err := parseOutput(t, "stream: a b\npartitions: -1\nbatching: { count: 5 }")
 	require.ErrorIs(t, err, engine.ErrInvalid)
 	for _, field := range []string{"stream: ", "partitions: ", "batching: "} {
 		require.ErrorContains(t, err, field)

@@ -6,11 +6,12 @@ import (
 	"github.com/lakestream-go/lakestream/engine"
 )
 
-// EngineFields returns the fields of an engine: those of the top-level block and
-// of a component's engine object.
-func EngineFields() []*service.ConfigField {
+// EngineFields returns the fields of an engine: those of the top-level block.
+func EngineFields() []*service.ConfigField { return engineFields(engine.DefaultDataDir) }
+
+func engineFields(dataDir string) []*service.ConfigField {
 	return []*service.ConfigField{
-		service.NewStringField(fieldDataDir).Default(engine.DefaultDataDir).
+		service.NewStringField(fieldDataDir).Default(dataDir).
 			Description("Directory for whatever has no other place below: the embedded NATS server's store, objects, the table catalog, the warehouse. It must be on a local disk. Processes on one directory share one NATS server."),
 		service.NewIntField(fieldShards).Default(4).Advanced().LintRule(lintBetween(1, engine.MaxShards)).
 			Description("Number of commit shards of a cluster that is created: 1 to 64. An existing cluster keeps its own."),
@@ -24,14 +25,16 @@ func EngineFields() []*service.ConfigField {
 // TopLevelField returns the top-level block that sets the engine of every
 // component of a process that has none of its own.
 func TopLevelField() *service.ConfigField {
-	return service.NewObjectField(ComponentName, EngineFields()...).Default(nil).Optional().
+	return service.NewObjectField(ComponentName, EngineFields()...).
 		Description("The engine of every `lakestream` input and output that has no `engine` of its own.")
 }
 
-// engineField returns the engine object of a component.
+// engineField returns the engine object of a component. Its data directory has no
+// default of its own, so that an object in which anything is set can be told from
+// one that Benthos made up.
 func engineField() *service.ConfigField {
-	return service.NewObjectField(fieldEngine, EngineFields()...).Default(nil).Optional().Advanced().
-		Description("The engine of this component, in place of the whole top-level `lakestream` block. Components that name one cluster share one engine and must agree in every field.")
+	return service.NewObjectField(fieldEngine, engineFields("")...).Advanced().
+		Description("The engine of this component, in place of the whole top-level `lakestream` block, when anything in it is set. Its `data_dir` is `" + engine.DefaultDataDir + "` when empty. Components that name one cluster share one engine and must agree in every field.")
 }
 
 func size(name, description string) *service.ConfigField {
@@ -74,10 +77,10 @@ func walField() *service.ConfigField {
 		size(fieldMaxObjectBytes, "Size at which an object is written: 64KiB to 256MiB.").Default("8MiB"),
 		size(fieldMaxBufferedBytes, "Bound of what is appended and not yet durable, by default `64MiB` on files and `128MiB` in memory. Beyond it writers wait.").Optional(),
 		size(fieldMaxRecordBytes, "Largest record: key, value and headers together, 1KiB to 64MiB. A larger one is refused, the rest of its batch is written.").Default("16MiB"),
-		service.NewIntField(fieldUploadConcurrency).Optional().LintRule(lintBetween(1, 256)).
-			Description("Objects written in parallel, 1 to 256. By default 4 on files and 16 in memory."),
-		service.NewStringEnumField(fieldCompression, "zstd", "none").Optional().
-			Description("Compression of records in the log: by default `none` on files, `zstd` else."),
+		service.NewIntField(fieldUploadConcurrency).Default(0).LintRule(lintBetween(0, 256)).
+			Description("Objects written in parallel, at most 256. 0 means 4 on files and 16 in memory."),
+		service.NewStringEnumField(fieldCompression, "", "zstd", "none").Default("").
+			Description("Compression of records in the log: `zstd` or `none`. Empty means `none` on files, `zstd` else."),
 	).Advanced().Description("The write path.")
 }
 
@@ -108,7 +111,7 @@ func ParseEngine(conf *service.ParsedConfig) (engine.Options, error) {
 			MaxObjectBytes:    v.size(fieldWAL, fieldMaxObjectBytes),
 			MaxBufferedBytes:  v.size(fieldWAL, fieldMaxBufferedBytes),
 			MaxRecordBytes:    v.size(fieldWAL, fieldMaxRecordBytes),
-			UploadConcurrency: v.count(fieldWAL, fieldUploadConcurrency),
+			UploadConcurrency: read(&v, conf.FieldInt, fieldWAL, fieldUploadConcurrency),
 			Compression:       v.text(fieldWAL, fieldCompression),
 		},
 		Compaction: engine.CompactionOptions{

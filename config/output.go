@@ -79,8 +79,8 @@ func outputFields() []*service.ConfigField {
 			Description("The stream: `namespace/name`. A name without a slash is in the namespace `default`.").Example("github/webhooks"),
 		service.NewIntField(fieldMaxStreams).Default(1000).Advanced().LintRule(lintBetween(1, 1_000_000)).
 			Description("How many streams an interpolated `stream` may reach. Messages for more are refused."),
-		service.NewIntField(fieldPartitions).Optional().LintRule(lintBetween(1, engine.MaxPartitions)).
-			Description("Partitions of a stream that is created, by default 1. An existing stream keeps its partitions: fewer here is an error, more a warning."),
+		service.NewIntField(fieldPartitions).Default(0).LintRule(lintBetween(0, engine.MaxPartitions)).
+			Description("Partitions of a stream that is created; 0 means 1. An existing stream keeps its partitions: fewer here is an error, more a warning."),
 		service.NewInterpolatedStringField(fieldKey).Default("").
 			Description("The record's key. Records of one key share a partition, chosen by murmur2 as Kafka's clients do. An empty key is none, and the partition then changes from batch to batch. A missing value resolves to the text `null`, hence `.or(\"\")`.").
 			Example(`${! this.user.id.or("") }`),
@@ -108,7 +108,7 @@ func ParseOutput(conf *service.ParsedConfig) (Output, error) {
 	out := Output{
 		Stream:       v.interpolated(fieldStream),
 		MaxStreams:   v.count(fieldMaxStreams),
-		StreamConfig: engine.StreamConfig{Partitions: v.count(fieldPartitions), Table: v.table(fieldTable)},
+		StreamConfig: engine.StreamConfig{Partitions: read(&v, conf.FieldInt, fieldPartitions), Table: v.table(fieldTable)},
 		Key:          v.interpolated(fieldKey),
 		Partition:    v.interpolated(fieldPartition),
 		TimestampMS:  v.interpolated(fieldTimestampMS),
@@ -117,8 +117,8 @@ func ParseOutput(conf *service.ParsedConfig) (Output, error) {
 		Batching:     read(&v, conf.FieldBatchPolicy, fieldBatching),
 	}
 	v.checkStream(&out)
-	if out.StreamConfig.Partitions > engine.MaxPartitions {
-		v.fail(fmt.Errorf("%d: want 1 to %d", out.StreamConfig.Partitions, engine.MaxPartitions), fieldPartitions)
+	if n := out.StreamConfig.Partitions; n < 0 || n > engine.MaxPartitions {
+		v.fail(fmt.Errorf("%d: want 0 to %d", out.StreamConfig.Partitions, engine.MaxPartitions), fieldPartitions)
 	}
 	if b := out.Batching; (b.Count > 1 || b.ByteSize > 0 || b.Check != "") && b.Period == "" {
 		v.fail(fmt.Errorf("%s", wantPeriod), fieldBatching)

@@ -9,8 +9,8 @@ import (
 // tableField returns the object that says how a stream becomes a table.
 func tableField() *service.ConfigField {
 	return service.NewObjectField(fieldTable,
-		service.NewBoolField(fieldEnabled).Optional().
-			Description("Whether the stream has a table. By default it has."),
+		service.NewBoolField(fieldEnabled).Default(true).
+			Description("Whether the stream has a table."),
 		service.NewStringField(fieldNamespace).Default("").LintRule(lintPattern(namePattern, wantName)).
 			Description("The table's namespace. Empty means the stream's, with dots replaced by underscores."),
 		service.NewStringField(fieldName).Default("").LintRule(lintPattern(namePattern, wantName)).
@@ -27,15 +27,13 @@ func tableField() *service.ConfigField {
 
 // table reads a table object.
 func (v *values) table(path string) engine.TablePolicy {
+	enabled := v.flag(path, fieldEnabled)
 	policy := engine.TablePolicy{
+		Enabled:        &enabled,
 		Namespace:      v.text(path, fieldNamespace),
 		Name:           v.text(path, fieldName),
 		CommitInterval: v.duration(path, fieldCommit, fieldInterval),
 		SystemColumns:  v.list(path, fieldSystemColumns),
-	}
-	if v.conf.Contains(path, fieldEnabled) {
-		enabled := v.flag(path, fieldEnabled)
-		policy.Enabled = &enabled
 	}
 	if err := policy.Validate(); err != nil {
 		v.fail(err, path)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -32,27 +33,37 @@ func SetTopLevel(main *service.ParsedConfig) error {
 }
 
 func parseTopLevel(main *service.ParsedConfig) (opts engine.Options, err error) {
-	if !isSet(main, ComponentName) {
-		return opts, nil
-	}
 	if opts, err = ParseEngine(main.Namespace(ComponentName)); err != nil {
 		return opts, fmt.Errorf("%s: %w", ComponentName, err)
 	}
 	return opts, nil
 }
 
-// isSet reports whether an object is in the configuration. Benthos makes up an
-// object that is absent from the defaults of its fields, unless its own is null.
-func isSet(conf *service.ParsedConfig, field string) bool {
-	object, err := conf.FieldAny(field)
-	return err == nil && object != nil
+// unsetEngine is the engine object that Benthos makes up for a component without one.
+var unsetEngine = sync.OnceValues(func() (any, error) {
+	conf, err := service.NewConfigSpec().Field(engineField()).ParseYAML("{}", nil)
+	if err != nil {
+		return nil, fmt.Errorf("parsing an empty engine: %w", err)
+	}
+	return conf.FieldAny(fieldEngine)
+})
+
+// hasEngine reports whether anything is set in a component's engine object.
+func hasEngine(conf *service.ParsedConfig) (bool, error) {
+	unset, err := unsetEngine()
+	if err != nil {
+		return false, err
+	}
+	object, err := conf.FieldAny(fieldEngine)
+	return !reflect.DeepEqual(object, unset), err
 }
 
 // parseEngineOf returns the options of a component's own engine, or nil when it
 // takes the top-level one.
 func parseEngineOf(conf *service.ParsedConfig) (*engine.Options, error) {
-	if !isSet(conf, fieldEngine) {
-		return nil, nil //nolint:nilnil // no engine of its own is no error
+	set, err := hasEngine(conf)
+	if err != nil || !set {
+		return nil, err
 	}
 	opts, err := ParseEngine(conf.Namespace(fieldEngine))
 	if err != nil {

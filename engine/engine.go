@@ -67,7 +67,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	clock := base.SystemClock{}
 	e := &Engine{
 		opts: opts, clock: clock, logger: opts.Logger, started: clock.Now(),
-		room: semaphore.NewWeighted(opts.WAL.MaxBufferedBytes),
+		room:     semaphore.NewWeighted(opts.WAL.MaxBufferedBytes),
 		instance: ulid.Make().String(),
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
