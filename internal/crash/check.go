@@ -18,34 +18,32 @@ type Report struct {
 	Rows, DeadLetters     int64
 }
 
+// String renders the report for people.
 func (r Report) String() string {
 	return fmt.Sprintf("%d records, %d acknowledged, %d rows, %d dead letters", r.Records, r.Acknowledged, r.Rows, r.DeadLetters)
 }
 
-// Check opens the directory to look only, and proves what the package promises of a
-// stream whose last life has drained. It returns everything that is wrong, as one
-// error.
-func Check(ctx context.Context, dir, stream string) (report Report, err error) {
+// Check opens the directory to look only, and proves what the package promises of
+// every stream in it, given that the last life has drained. It returns everything
+// that is wrong, as one error.
+func Check(ctx context.Context, dir string) (report Report, err error) {
 	e, err := engine.Open(ctx, engine.Options{DataDir: dir, Observe: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, e.Close(ctx)) }()
-	return CheckEngine(ctx, e, dir, stream)
+	return CheckEngine(ctx, e, dir)
 }
 
 // CheckEngine is Check by an engine that is open already.
-func CheckEngine(ctx context.Context, e *engine.Engine, dir, stream string) (Report, error) {
-	s, err := e.Stream(stream)
-	if err != nil {
-		return Report{}, err
+func CheckEngine(ctx context.Context, e *engine.Engine, dir string) (Report, error) {
+	c := checker{at: make(map[string]Ack)}
+	errs := []error{checkHealth(ctx, e)}
+	for _, s := range e.Streams() {
+		errs = append(errs, c.checkStream(ctx, s))
 	}
-	c := checker{stream: s, at: make(map[string]Ack)}
-	err = errors.Join(checkHealth(ctx, e), c.readLog(ctx))
-	if err != nil {
-		return c.report, err
-	}
-	return c.report, errors.Join(c.checkLedgers(dir), c.checkTable(ctx))
+	errs = append(errs, c.checkLedgers(dir))
+	return c.report, errors.Join(errs...)
 }
 
 func checkHealth(ctx context.Context, e *engine.Engine) error {
@@ -62,78 +60,80 @@ func checkHealth(ctx context.Context, e *engine.Engine) error {
 	return errors.Join(errs...)
 }
 
-// checker compares a stream's log with what else is known of it.
+// checker compares logs with what else is known of them.
 type checker struct {
-	stream *engine.Stream
 	report Report
-	// logs holds the attempts of each partition, by offset, and whether each
-	// can become a row.
-	logs [][]logged
-	// at is where each attempt is in the log.
+	// at is where each attempt is.
 	at map[string]Ack
 }
 
+// logged is what a log holds at one offset.
 type logged struct {
-	attempt   string
+	attempt string
+	// decodable is set when the record can become a row.
 	decodable bool
 }
 
-// readLog reads every record of every partition, which fails when the index names
-// an object that is not there, and finds attempts that are there twice.
-func (c *checker) readLog(ctx context.Context) error {
-	var errs []error
-	for p := range c.stream.Partitions() {
-		errs = append(errs, c.readPartition(ctx, engine.Partition(p))) //nolint:gosec // few
+func (c *checker) checkStream(ctx context.Context, s *engine.Stream) error {
+	logs := make([][]logged, s.Partitions())
+	for p := range logs {
+		var err error
+		if logs[p], err = c.readPartition(ctx, s, engine.Partition(p)); err != nil {
+			return fmt.Errorf("stream %s: %w", s.Name(), err)
+		}
+		c.report.Records += len(logs[p])
 	}
-	return errors.Join(errs...)
+	if err := c.checkTable(ctx, s, logs); err != nil {
+		return fmt.Errorf("stream %s: %w", s.Name(), err)
+	}
+	return nil
 }
 
-func (c *checker) readPartition(ctx context.Context, p engine.Partition) error {
-	log, err := c.stream.Log(p)
+// readPartition reads every record of a partition, which fails when the index names
+// an object that is not there, and finds attempts that are there twice.
+func (c *checker) readPartition(ctx context.Context, s *engine.Stream, p engine.Partition) (records []logged, err error) {
+	log, err := s.Log(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	start, head, err := log.Bounds()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if start != 0 {
-		return fmt.Errorf("partition %d starts at %d", p, start)
+		return nil, fmt.Errorf("partition %d starts at %d", p, start)
 	}
-	var records []logged
 	for next := engine.Offset(0); next < head; {
 		batch, err := log.Read(ctx, next, engine.ReadLimits{})
 		if err != nil {
-			return fmt.Errorf("reading partition %d from %d of %d: %w", p, next, head, err)
+			return nil, fmt.Errorf("reading partition %d from %d of %d: %w", p, next, head, err)
 		}
 		for _, r := range batch.Records {
 			if r.Offset != next {
-				return fmt.Errorf("partition %d has offset %d where %d should be", p, r.Offset, next)
+				return nil, fmt.Errorf("partition %d has offset %d where %d should be", p, r.Offset, next)
 			}
-			one, err := c.record(p, r)
+			one, err := c.record(Ack{Stream: s.Name(), Partition: p, Offset: r.Offset}, r.Value)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			records = append(records, one)
 			next++
 		}
 	}
-	c.logs = append(c.logs, records)
-	c.report.Records += len(records)
-	return nil
+	return records, nil
 }
 
-func (c *checker) record(p engine.Partition, r engine.Positioned) (logged, error) {
-	name, decodable, err := attemptOf(r.Value)
+func (c *checker) record(here Ack, payload []byte) (one logged, err error) {
+	one.attempt, one.decodable, err = attemptOf(payload)
 	if err != nil {
-		return logged{}, fmt.Errorf("partition %d, offset %d: %w", p, r.Offset, err)
+		return one, fmt.Errorf("at %+v: %w", here, err)
 	}
-	here := Ack{Attempt: name, Partition: p, Offset: r.Offset}
-	if other, twice := c.at[name]; twice {
-		return logged{}, fmt.Errorf("attempt %s is in the log twice: %+v and %+v", name, other, here)
+	here.Attempt = one.attempt
+	if other, twice := c.at[one.attempt]; twice {
+		return one, fmt.Errorf("an attempt is in the log twice: %+v and %+v", other, here)
 	}
-	c.at[name] = here
-	return logged{attempt: name, decodable: decodable}, nil
+	c.at[one.attempt] = here
+	return one, nil
 }
 
 // checkLedgers finds each acknowledged record where it was said to be.
@@ -163,8 +163,8 @@ func (c *checker) checkLedgers(dir string) error {
 
 // checkTable has the table verified, which proves that each offset is there once,
 // and compares each row with the record at its offset.
-func (c *checker) checkTable(ctx context.Context) error {
-	table := c.stream.Table()
+func (c *checker) checkTable(ctx context.Context, s *engine.Stream, logs [][]logged) error {
+	table := s.Table()
 	verified, err := table.Verify(ctx)
 	if err != nil {
 		return err
@@ -172,11 +172,13 @@ func (c *checker) checkTable(ctx context.Context) error {
 	if err := verified.Complete(); err != nil {
 		return err
 	}
+	total := 0
 	for _, p := range verified.Partitions {
 		c.report.Rows += p.Rows
 		c.report.DeadLetters += p.DeadLetters
+		total += len(logs[p.Partition])
 		var rows, letters int64
-		for _, r := range c.logs[p.Partition] {
+		for _, r := range logs[p.Partition] {
 			if r.decodable {
 				rows++
 			} else {
@@ -187,16 +189,16 @@ func (c *checker) checkTable(ctx context.Context) error {
 			return fmt.Errorf("partition %d has %d rows and %d dead letters of %d and %d", p.Partition, p.Rows, p.DeadLetters, rows, letters)
 		}
 	}
-	return c.checkRows(ctx, table)
+	return c.checkRows(ctx, s, total)
 }
 
-func (c *checker) checkRows(ctx context.Context, table *engine.Table) error {
-	rows, err := table.Head(ctx, []string{"__partition", "__offset", "attempt"}, c.report.Records+1)
+func (c *checker) checkRows(ctx context.Context, s *engine.Stream, most int) error {
+	rows, err := s.Table().Head(ctx, []string{"__partition", "__offset", "attempt"}, most+1)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		var at Ack
+		at := Ack{Stream: s.Name()}
 		err := errors.Join(json.Unmarshal(row["__partition"], &at.Partition),
 			json.Unmarshal(row["__offset"], &at.Offset), json.Unmarshal(row["attempt"], &at.Attempt))
 		if err != nil {

@@ -3,6 +3,7 @@ package crash_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,11 +25,11 @@ func TestACheckNoticesWhatIsWrong(t *testing.T) {
 	require.NoError(t, err)
 	restore := func() { require.NoError(t, os.WriteFile(spec.LedgerPath(), ledger, 0o600)) }
 	for name, line := range map[string]string{
-		"is lost": "nobody-0-1 0 0\n",
-		"is at":   "life01-0-1 0 999999\n",
+		"is lost": "nobody-0-1 shop/orders 0 0\n",
+		"is at":   "life01-0-1 shop/orders 0 999999\n",
 	} {
-		require.NoError(t, os.WriteFile(spec.LedgerPath(), append(ledger[:len(ledger):len(ledger)], line...), 0o600))
-		_, err := crash.Check(t.Context(), w.dir, stream)
+		require.NoError(t, os.WriteFile(spec.LedgerPath(), append(slices.Clip(ledger), line...), 0o600))
+		_, err := crash.Check(t.Context(), w.dir)
 		require.ErrorContains(t, err, name)
 	}
 	restore()
@@ -38,7 +39,7 @@ func TestACheckNoticesWhatIsWrong(t *testing.T) {
 	require.NotEmpty(t, objects)
 	hidden := filepath.Join(t.TempDir(), "hidden")
 	require.NoError(t, os.Rename(objects[0], hidden))
-	_, err = crash.Check(t.Context(), w.dir, stream)
+	_, err = crash.Check(t.Context(), w.dir)
 	require.ErrorContains(t, err, filepath.Base(objects[0]), "an object that the index names is gone")
 	require.NoError(t, os.Rename(hidden, objects[0]))
 	w.check()

@@ -26,10 +26,11 @@ type Spec struct {
 	Dir string `json:"dir"`
 	// Life names this life; no other in the directory has the name.
 	Life string `json:"life"`
-	// Stream and Partitions say what is appended to.
-	Stream     string `json:"stream"`
-	Partitions int    `json:"partitions"`
-	// Appenders append at once, each Batches batches with Pause between them.
+	// Streams, each of so many Partitions, are what is appended to.
+	Streams    []string `json:"streams"`
+	Partitions int      `json:"partitions"`
+	// Appenders append at once, each Batches batches with Pause between them,
+	// to the streams in turn.
 	Appenders int           `json:"appenders"`
 	Batches   int           `json:"batches"`
 	Pause     time.Duration `json:"pause"`
@@ -90,36 +91,41 @@ func (s *Spec) live(ctx context.Context, logger *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	stream, err := e.EnsureStream(ctx, s.Stream, engine.StreamConfig{
-		Partitions: s.Partitions, Table: engine.TablePolicy{CommitInterval: time.Second},
-	})
-	if err != nil {
-		return errors.Join(err, e.Close(ctx))
-	}
-	return errors.Join(s.append(ctx, stream, book), e.Close(ctx))
+	return errors.Join(s.append(ctx, e, book), e.Close(ctx))
 }
 
 // append runs the appenders to their ends.
-func (s *Spec) append(ctx context.Context, stream *engine.Stream, book *ledger) error {
+func (s *Spec) append(ctx context.Context, e *engine.Engine, book *ledger) error {
+	streams := make([]*engine.Stream, len(s.Streams))
+	for i, name := range s.Streams {
+		stream, err := e.EnsureStream(ctx, name, engine.StreamConfig{
+			Partitions: s.Partitions, Table: engine.TablePolicy{CommitInterval: time.Second},
+		})
+		if err != nil {
+			return err
+		}
+		streams[i] = stream
+	}
 	errs := make([]error, s.Appenders)
 	var running sync.WaitGroup
 	for i := range errs {
-		running.Go(func() { errs[i] = s.appender(ctx, i, stream, book) })
+		running.Go(func() { errs[i] = s.appender(ctx, i, streams, book) })
 	}
 	running.Wait()
 	return errors.Join(errs...)
 }
 
-func (s *Spec) appender(ctx context.Context, index int, stream *engine.Stream, book *ledger) error {
+func (s *Spec) appender(ctx context.Context, index int, streams []*engine.Stream, book *ledger) error {
 	var batch engine.Batch
 	clock := base.SystemClock{}
 	records := newAttempts(s.Life, index)
-	for range s.Batches {
+	for n := range s.Batches {
+		stream := streams[(index+n)%len(streams)]
 		names := records.next(&batch, stream.Partitions())
 		if err := stream.Append(ctx, &batch); err != nil {
 			return err
 		}
-		acks, err := acknowledged(&batch, names)
+		acks, err := acknowledged(stream.Name(), &batch, names)
 		if err != nil {
 			return err
 		}
@@ -133,7 +139,7 @@ func (s *Spec) appender(ctx context.Context, index int, stream *engine.Stream, b
 
 // acknowledged turns the results of an append into entries of the ledger. Every
 // record must have been taken.
-func acknowledged(batch *engine.Batch, names [][]string) (acks []Ack, err error) {
+func acknowledged(stream string, batch *engine.Batch, names [][]string) (acks []Ack, err error) {
 	for i, result := range batch.Results {
 		p := batch.Logs[i].Log.Partition
 		if result.Err != nil {
@@ -143,7 +149,7 @@ func acknowledged(batch *engine.Batch, names [][]string) (acks []Ack, err error)
 			return nil, fmt.Errorf("appending to partition %d: %d of %d records were taken", p, result.Records, len(names[i]))
 		}
 		for j, name := range names[i] {
-			acks = append(acks, Ack{Attempt: name, Partition: p, Offset: result.Base + engine.Offset(j)})
+			acks = append(acks, Ack{Attempt: name, Stream: stream, Partition: p, Offset: result.Base + engine.Offset(j)})
 		}
 	}
 	return acks, nil

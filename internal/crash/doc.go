@@ -5,13 +5,13 @@
 // acknowledgement to a ledger that is synced before the next append. The child
 // ends itself by SIGKILL when it passes a chosen crash point for the n-th time, or
 // the parent kills it at a moment of its own; or else it drains and exits. Check
-// then compares ledgers, log and table, after any number of lives in one
+// then compares ledgers, logs and tables, after any number of lives in one
 // directory:
 //
-//   - each acknowledged record is in the log at exactly its offset;
-//   - each attempt to append is in the log at most once, and nothing else is;
+//   - each acknowledged record is in its log at exactly its offset;
+//   - each attempt to append is in one log at most once, and nothing else is;
 //   - offsets are dense, and every object that the index names can be read;
-//   - the table holds each record once, under its offset, as a row or, when it
+//   - the stream's table holds each record once, under its offset, as a row or, when it
 //     cannot be one, as a dead letter;
 //   - no shard has stopped and nothing is reported as wrong.
 //

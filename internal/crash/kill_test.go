@@ -2,7 +2,6 @@ package crash_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -22,7 +21,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 	}
 	for round := range rounds {
 		points := crash.Points()
-		random := rand.New(rand.NewPCG(*seed, uint64(round)))
+		random := chance(round)
 		random.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 		for d := range directories {
 			t.Run(fmt.Sprintf("passing%d/directory%d", round+1, d), func(t *testing.T) {
@@ -47,7 +46,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	for d := range directories {
 		t.Run(fmt.Sprintf("directory%d", d), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(*seed, uint64(d)))
+			random := chance(100+d)
 			w := newWorld(t)
 			for range kills {
 				w.killedAt(crash.Kill{Point: crash.AnyPoint, Passing: 1 + random.IntN(60)})
@@ -67,7 +66,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	for d := range directories {
 		t.Run(fmt.Sprintf("directory%d", d), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(*seed, uint64(100+d)))
+			random := chance(200+d)
 			w := newWorld(t)
 			for range kills {
 				spec := w.spec()
@@ -95,7 +94,7 @@ func TestKilledWhileStarting(t *testing.T) {
 	for d := range directories {
 		t.Run(fmt.Sprintf("directory%d", d), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(*seed, uint64(200+d)))
+			random := chance(300+d)
 			w := newWorld(t)
 			for range kills {
 				p := w.start(w.spec())

@@ -14,6 +14,7 @@ import (
 // Ack is one acknowledged record and where it was said to be.
 type Ack struct {
 	Attempt   string
+	Stream    string
 	Partition engine.Partition
 	Offset    engine.Offset
 }
@@ -46,7 +47,7 @@ func openLedger(path string) (*ledger, error) {
 func (l *ledger) add(acks []Ack) error {
 	var text bytes.Buffer
 	for _, a := range acks {
-		fmt.Fprintf(&text, "%s %d %d\n", a.Attempt, a.Partition, a.Offset)
+		fmt.Fprintf(&text, "%s %s %d %d\n", a.Attempt, a.Stream, a.Partition, a.Offset)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +76,7 @@ func ReadLedger(path string) ([]Ack, error) {
 	var acks []Ack
 	for line := range strings.Lines(string(whole)) {
 		var a Ack
-		if _, err := fmt.Sscanf(line, "%s %d %d\n", &a.Attempt, &a.Partition, &a.Offset); err != nil {
+		if _, err := fmt.Sscanf(line, "%s %s %d %d\n", &a.Attempt, &a.Stream, &a.Partition, &a.Offset); err != nil {
 			return nil, fmt.Errorf("reading ledger line %q: %w", line, err)
 		}
 		acks = append(acks, a)

@@ -17,7 +17,7 @@ func TestALedgerIsReadBackWithoutItsTornEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, acks)
 
-	want := []Ack{{Attempt: "a-0-1", Partition: 2, Offset: 7}, {Attempt: "a-0-2", Partition: 0, Offset: 0}}
+	want := []Ack{{Attempt: "a-0-1", Stream: "x/y", Partition: 2, Offset: 7}, {Attempt: "a-0-2", Stream: "x/y", Partition: 0, Offset: 0}}
 	for _, ack := range want { // a ledger that is opened again goes on
 		book, err := openLedger(path)
 		require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestALedgerIsReadBackWithoutItsTornEnd(t *testing.T) {
 	}
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, append(text, "a-0-3 1 1"...), 0o600))
+	require.NoError(t, os.WriteFile(path, append(text, "a-0-3 x/y 1 1"...), 0o600))
 
 	acks, err = ReadLedger(path)
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestALedgerTakesEntriesOfManyAtOnce(t *testing.T) {
 	for i := range 10 {
 		running.Go(func() {
 			for j := range 20 {
-				_ = book.add([]Ack{{Attempt: "x", Partition: engine.Partition(i), Offset: engine.Offset(j)}}) // counted below
+				_ = book.add([]Ack{{Attempt: "x", Stream: "x/y", Partition: engine.Partition(i % 4), Offset: engine.Offset(j)}}) // counted below
 			}
 		})
 	}

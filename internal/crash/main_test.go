@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,6 +33,11 @@ func TestMain(m *testing.M) {
 	}))
 }
 
+// chance is a source of random choices, one for each number.
+func chance(number int) *rand.Rand {
+	return rand.New(rand.NewPCG(*seed, uint64(number))) //nolint:gosec // never negative
+}
+
 // patience bounds waits for what must happen; no test passes by waiting for it.
 const patience = 2 * time.Minute
 
@@ -44,14 +50,18 @@ type world struct {
 
 func newWorld(t *testing.T) *world { return &world{t: t, dir: filepath.Join(t.TempDir(), "data")} }
 
+// stream is what the tests read. The next of all streams is in the same shard, so
+// that objects and commits hold records of both, and the last is in another one.
 const stream = "shop/orders"
+
+func allStreams() []string { return []string{stream, "shop/customers", "shop/items"} }
 
 // spec is the next life: a short one, which waits for nobody's lease.
 func (w *world) spec() crash.Spec {
 	w.lives++
 	require.NoError(w.t, os.MkdirAll(w.dir, 0o700))
 	return crash.Spec{
-		Dir: w.dir, Life: fmt.Sprintf("life%02d", w.lives), Stream: stream, Partitions: 3,
+		Dir: w.dir, Life: fmt.Sprintf("life%02d", w.lives), Streams: allStreams(), Partitions: 3,
 		Appenders: 4, Batches: 12, Pause: time.Millisecond, LeaseTTL: time.Hour, DrainTimeout: patience,
 	}
 }
@@ -86,7 +96,7 @@ func (w *world) requireClean(end crash.Ending) {
 
 func (w *world) check() {
 	w.t.Helper()
-	report, err := crash.Check(w.t.Context(), w.dir, stream)
+	report, err := crash.Check(w.t.Context(), w.dir)
 	require.NoError(w.t, err)
 	require.NotZero(w.t, report.Acknowledged)
 	require.NotZero(w.t, report.DeadLetters)

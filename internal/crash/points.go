@@ -36,6 +36,7 @@ type Kill struct {
 	Passing int `json:"passing,omitempty"`
 }
 
+// String renders the kill for people.
 func (k Kill) String() string { return fmt.Sprintf("%s, passing %d", k.Point, k.Passing) }
 
 // executioner counts the passings of crash points. It is safe for concurrent use.

@@ -40,7 +40,7 @@ func follow(t *testing.T, dir string) *follower {
 	ctx, stop := context.WithCancel(t.Context())
 	f := &follower{t: t, engine: e, stop: stop, read: make([][][]byte, s.Partitions())}
 	for p := range f.read {
-		log, err := s.Log(engine.Partition(p)) //nolint:gosec // few
+		log, err := s.Log(engine.Partition(p))
 		require.NoError(t, err)
 		f.logs = append(f.logs, log)
 	}
@@ -95,7 +95,7 @@ func (f *follower) requireAll() {
 	s, err := f.engine.Stream(stream)
 	require.NoError(f.t, err)
 	for p := range f.logs {
-		log, err := s.Log(engine.Partition(p)) //nolint:gosec // few
+		log, err := s.Log(engine.Partition(p))
 		require.NoError(f.t, err)
 		_, head, err := log.Bounds()
 		require.NoError(f.t, err)
@@ -153,7 +153,7 @@ func TestATailGoesOnWhileTheWriterIsKilled(t *testing.T) {
 	require.NoError(t, err)
 	w.requireClean(end)
 	f.requireAll()
-	report, err := crash.CheckEngine(t.Context(), f.engine, w.dir, stream)
+	report, err := crash.CheckEngine(t.Context(), f.engine, w.dir)
 	require.NoError(t, err)
 	t.Logf("%d lives: %s", w.lives, report)
 }
