@@ -217,7 +217,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.once.Do(func() {
 		drained := e.drain(ctx)
 		if !e.opts.Observe {
-			reportClosing(e, drained)
+			reportClosing(ctx, e, drained)
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()

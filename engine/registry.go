@@ -125,14 +125,14 @@ func OnClose(fn func(Status, error)) {
 	closeHooks.fns = append(closeHooks.fns, fn)
 }
 
-func reportClosing(e *Engine, drained error) {
+func reportClosing(ctx context.Context, e *Engine, drained error) {
 	closeHooks.mu.Lock()
 	fns := slices.Clone(closeHooks.fns)
 	closeHooks.mu.Unlock()
 	if len(fns) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	status := e.Status(ctx)
 	for _, fn := range fns {

@@ -154,7 +154,7 @@ type Due struct {
 // when nothing is raw.
 func (d Due) Wait(s *shard.State, now base.Millis, limits Limits) (time.Duration, bool) {
 	var bytes int64
-	wait, any := time.Duration(0), false
+	wait, some := time.Duration(0), false
 	for _, st := range s.Streams() {
 		age := d.Age
 		if t := catalog.Resolve(st.Name, st.Policy); t.Enabled {
@@ -167,13 +167,13 @@ func (d Due) Wait(s *shard.State, now base.Millis, limits Limits) (time.Duration
 			}
 			bytes += s.RawBytes(l)
 			left := age - time.Duration(max(0, now-e.AppendTime))*time.Millisecond
-			if !any || left < wait {
-				wait, any = left, true
+			if !some || left < wait {
+				wait, some = left, true
 			}
 		}
 	}
 	if bytes >= d.Bytes {
-		return 0, any
+		return 0, some
 	}
-	return max(0, wait), any
+	return max(0, wait), some
 }
