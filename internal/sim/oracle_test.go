@@ -52,8 +52,9 @@ type logTruth struct {
 	records []recordbatch.Positioned
 	// verified are the objects of its entries that were compared with records.
 	verified map[string]bool
-	rawStart base.Offset
-	prepared base.Offset
+	// compacted and prepared are where the accepted ranges of either end.
+	compacted base.Offset
+	prepared  base.Offset
 	// materialized is what the log says is in the table.
 	materialized base.Offset
 }
@@ -187,7 +188,7 @@ func (o *oracle) take(payload commitrecord.Payload, out *shard.Outcome) {
 		}
 	case *commitpb.Compact:
 		if o.mayPublish(p.GetWriter(), p.GetSeq(), out) {
-			o.world.count.compacted += accepted(out)
+			o.takeCompact(out)
 		}
 	case *commitpb.Prepared:
 		if o.mayPublish(p.GetWriter(), p.GetSeq(), out) {
@@ -201,13 +202,22 @@ func (o *oracle) take(payload commitrecord.Payload, out *shard.Outcome) {
 	}
 }
 
-func accepted(out *shard.Outcome) (n int) {
-	for i := range out.Logs {
-		if out.Logs[i].Rejected == shard.Accepted {
-			n++
+// takeCompact wants each accepted range to be the next one: what was compacted is
+// never replaced by a pass that had read it raw.
+func (o *oracle) takeCompact(out *shard.Outcome) {
+	for n := range out.Logs {
+		l := &out.Logs[n]
+		if l.Rejected != shard.Accepted {
+			continue
 		}
+		truth := o.log(l.Log)
+		if l.Base != truth.compacted {
+			o.fail("invariant 5: range [%d, %d) of log %s was compacted after %d", l.Base, l.Base+base.Offset(l.Records), l.Log, truth.compacted)
+			return
+		}
+		truth.compacted += base.Offset(l.Records)
+		o.world.count.compacted++
 	}
-	return n
 }
 
 // mayPublish keeps the books of writers: closed ones commit nothing, open ones

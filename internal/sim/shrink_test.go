@@ -16,7 +16,7 @@ func invariantOf(err error) string {
 }
 
 // shrinkRuns bounds how often a failed run is repeated to shorten its plan.
-const shrinkRuns = 120
+const shrinkRuns = 60
 
 // shrink leaves faults out of a failed run, many at a time and then one by one,
 // for as long as the same invariant is broken, and returns the shortest such run.

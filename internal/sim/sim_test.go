@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,16 +51,20 @@ func runSeed(ctx context.Context, seed uint64, steps int, only map[event]bool, m
 	}
 }
 
-// runSeeds runs consecutive seeds, each on one goroutine.
+// runSeeds runs consecutive seeds, each on one goroutine, until one fails.
 func runSeeds(ctx context.Context, first uint64, seeds int, run func(context.Context, uint64) result) []result {
 	results := make([]result, seeds)
 	var running sync.WaitGroup
+	var failed atomic.Bool
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for n := range results {
 		running.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			results[n] = run(ctx, first+uint64(n)) //nolint:gosec // never negative
+			if !failed.Load() {
+				results[n] = run(ctx, first+uint64(n)) //nolint:gosec // never negative
+				failed.CompareAndSwap(false, results[n].broken != nil)
+			}
 		})
 	}
 	running.Wait()
