@@ -42,7 +42,8 @@ func (s *State) prepareRange(id base.LogID, r *commitpb.PreparedRange, now base.
 		return Malformed
 	case len(r.GetDeadLetter()) > 0 && r.GetDeadLetterUuid() == "":
 		return Malformed
-	case st.Table.UUID != "" && st.Table.UUID != r.GetTableUuid():
+	case st.Table.UUID != "" && st.Table.UUID != r.GetTableUuid(),
+		slices.Contains(st.Former, r.GetTableUuid()), slices.Contains(st.Former, r.GetDeadLetterUuid()):
 		return TableChanged
 	case st.Table.DeadLetterUUID != "" && r.GetDeadLetterUuid() != "" && st.Table.DeadLetterUUID != r.GetDeadLetterUuid():
 		return TableChanged
@@ -75,6 +76,17 @@ func (st *Stream) bind(r *commitpb.PreparedRange) {
 	if r.GetDeadLetterUuid() != "" {
 		st.Table.DeadLetterUUID = r.GetDeadLetterUuid()
 	}
+}
+
+// unbind forgets the tables but for their uuids: a range that was decoded for one
+// of them before, and comes late, would bind it again.
+func (st *Stream) unbind() {
+	st.Former = append(st.Former, st.Table.UUID)
+	if st.Table.DeadLetterUUID != "" {
+		st.Former = append(st.Former, st.Table.DeadLetterUUID)
+	}
+	st.Former = st.Former[max(0, len(st.Former)-MaxFormerTables):]
+	st.Table = TableBinding{}
 }
 
 func (s *State) foldMaterialized(p *commitpb.Materialized, out *Outcome) {
@@ -177,7 +189,7 @@ func (s *State) foldTableReset(p *commitpb.TableReset, out *Outcome) {
 		out.Rejected = TableChanged
 		return
 	}
-	st.Table = TableBinding{}
+	st.unbind()
 	for _, l := range st.Logs {
 		l.table = tableProgress{prepared: l.start, materialized: l.start}
 	}

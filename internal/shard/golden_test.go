@@ -53,8 +53,10 @@ func goldenHistory(t *testing.T) [][]byte {
 	} {
 		all = append(all, shardtest.Encode(t, p))
 	}
-	all = append(all, nil, []byte("a stray record"), shardtest.Encode(t, &commitpb.TableReset{Stream: orders, TableUuid: "table"}))
-	return all
+	late := preparedOf(1, 0, 4, "data/late")
+	late.Writer = 17
+	return append(all, nil, []byte("a stray record"),
+		shardtest.Encode(t, &commitpb.TableReset{Stream: orders, TableUuid: "table"}), shardtest.Encode(t, late))
 }
 
 // The fold's rules are a format: two binaries that fold one log to two states

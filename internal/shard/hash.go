@@ -47,6 +47,10 @@ func (s *State) hashStream(w *canonical, st *Stream) {
 	w.text(st.Table.DeadLetterUUID)
 	w.text(st.Table.CommitID)
 	w.text(st.Table.DeadLetterCommitID)
+	w.numbers(uint64(len(st.Former)))
+	for _, uuid := range st.Former {
+		w.text(uuid)
+	}
 	w.numbers(uint64(len(st.Logs)))
 	for _, l := range st.Logs {
 		w.numbers(uint64(l.start), uint64(l.head), uint64(l.bytes), uint64(len(l.entries))) //nolint:gosec // canonical form only

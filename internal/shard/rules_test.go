@@ -3,6 +3,7 @@ package shard_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"testing"
 
@@ -254,6 +255,42 @@ func TestAResetTableIsFilledFromTheFirstOffsetOn(t *testing.T) {
 	require.Zero(t, l.log(0).Prepared())
 	require.Zero(t, l.log(0).Materialized())
 	l.refuse(shard.TableChanged, &commitpb.TableReset{Stream: orders, TableUuid: "table"})
+}
+
+// A range may be decoded for a table before its reset and come after it.
+func TestATableThatWasResetIsNeverBoundAgain(t *testing.T) {
+	l := newLedger(t)
+	l.append(1, 0, 10)
+	seq := uint64(1)
+	prepare := func(main, letters string) shard.Reason {
+		seq++
+		p := preparedOf(seq, 0, 10, "f")
+		p.Ranges[0].TableUuid, p.Ranges[0].DeadLetterUuid = main, letters
+		return l.publish(p).Logs[0].Rejected
+	}
+	require.Equal(t, shard.Accepted, prepare("table", "letters"))
+	l.accept(&commitpb.TableReset{Stream: orders, TableUuid: "table"})
+	require.Equal(t, shard.TableChanged, prepare("table", ""))
+	require.Equal(t, shard.TableChanged, prepare("table", "letters"))
+	require.Equal(t, shard.TableChanged, prepare("new table", "letters"))
+	st, _ := l.Stream(orders)
+	require.Empty(t, st.Table.UUID)
+	require.Equal(t, shard.Accepted, prepare("new table", "new letters"))
+	require.Equal(t, "new table", st.Table.UUID)
+}
+
+func TestOnlySoManyFormerTablesAreRemembered(t *testing.T) {
+	l := newLedger(t)
+	l.append(1, 0, 10)
+	for i := range uint64(shard.MaxFormerTables + 1) {
+		p := preparedOf(2+i, 0, 10, "f")
+		p.Ranges[0].TableUuid = fmt.Sprint("table-", i)
+		l.accept(p)
+		l.accept(&commitpb.TableReset{Stream: orders, TableUuid: p.GetRanges()[0].GetTableUuid()})
+	}
+	st, _ := l.Stream(orders)
+	require.Len(t, st.Former, shard.MaxFormerTables)
+	require.Equal(t, "table-1", st.Former[0])
 }
 
 func TestOnlyDeadObjectsAreReclaimed(t *testing.T) {

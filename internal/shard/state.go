@@ -12,6 +12,9 @@ const (
 	MaxPartitions = 4096
 	// MaxOpenWriters is the most writers that may be open in a shard.
 	MaxOpenWriters = 10_000
+	// MaxFormerTables is how many uuids of tables that a stream was unbound from
+	// are remembered; the oldest are forgotten first.
+	MaxFormerTables = 32
 )
 
 // State is one shard folded up to a revision. It is not safe for concurrent
@@ -66,7 +69,10 @@ type Stream struct {
 	Version uint64
 	Policy  *commitpb.TablePolicy
 	Table   TableBinding
-	Logs    []*Log
+	// Former are the uuids of the tables and dead-letter tables that the stream
+	// was unbound from, the newest last: it is never bound to them again.
+	Former []string
+	Logs   []*Log
 }
 
 // TableBinding is the table that a stream's prepared ranges were written for.

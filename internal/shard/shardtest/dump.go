@@ -30,7 +30,7 @@ func DumpOf(s *shard.State) Dump {
 	var streams, writers strings.Builder
 	for _, st := range s.Streams() {
 		policy, err := proto.MarshalOptions{Deterministic: true}.Marshal(st.Policy)
-		fmt.Fprintln(&streams, st.ID, st.Name, st.Version, len(st.Logs), hex.EncodeToString(policy), err, st.Table)
+		fmt.Fprintln(&streams, st.ID, st.Name, st.Version, len(st.Logs), hex.EncodeToString(policy), err, st.Table, st.Former)
 		for _, l := range st.Logs {
 			d.Logs[l.ID()] = dumpLog(s, l)
 		}

@@ -196,5 +196,5 @@ func (g *Generator) log() (stream uint64, partition uint32, l *Log) {
 }
 
 func (g *Generator) uuid(table string) string {
-	return rapid.SampledFrom([]string{table + "-1", table + "-1", table + "-1", table + "-2", ""}).Draw(g.t, "uuid")
+	return rapid.SampledFrom([]string{table + "-1", table + "-1", table + "-1", table + "-2", table + "-2", table + "-3", ""}).Draw(g.t, "uuid")
 }

@@ -35,7 +35,9 @@ type Stream struct {
 	Name                 base.StreamName
 	Version              uint64
 	UUID, DeadLetterUUID string
-	Logs                 []*Log
+	// Former are the tables that the stream was unbound from, ever.
+	Former map[string]bool
+	Logs   []*Log
 }
 
 // Writer is an open writer of a Model.

@@ -149,6 +149,9 @@ func (m *Model) prepareRange(r *commitpb.PreparedRange) bool {
 	}
 	st := m.Streams[base.StreamID(r.GetStream())]
 	other := func(bound, named string) bool { return bound != "" && named != "" && bound != named }
+	if st.Former[r.GetTableUuid()] || st.Former[r.GetDeadLetterUuid()] {
+		return false
+	}
 	if other(st.UUID, r.GetTableUuid()) || other(st.DeadLetterUUID, r.GetDeadLetterUuid()) {
 		return false
 	}
@@ -220,6 +223,13 @@ func (m *Model) reset(p *commitpb.TableReset) bool {
 	st := m.Streams[base.StreamID(p.GetStream())]
 	if st == nil || st.UUID == "" || st.UUID != p.GetTableUuid() {
 		return false
+	}
+	if st.Former == nil {
+		st.Former = make(map[string]bool)
+	}
+	st.Former[st.UUID] = true
+	if st.DeadLetterUUID != "" {
+		st.Former[st.DeadLetterUUID] = true
 	}
 	st.UUID, st.DeadLetterUUID = "", ""
 	for _, l := range st.Logs {

@@ -1012,7 +1012,7 @@ func (x *Materialized) GetDeadLetterCommitId() string {
 }
 
 // TableReset unbinds a stream from the table that it stands at, so that a new
-// table is filled from the first live offset on.
+// table is filled from the first live offset on. The old one is never bound again.
 type TableReset struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stream        uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
