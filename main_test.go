@@ -97,6 +97,7 @@ func TestTheExamplesDoWhatTheySay(t *testing.T) {
 	require.Zero(t, got.code, got.stdout+got.stderr)
 	require.NotContains(t, got.stdout, "level=warn")
 	require.NotContains(t, got.stdout, "level=error")
+	require.Contains(t, got.stdout, `msg="memory budget"`)
 	for _, want := range []string{
 		"wrote 329 records", "github/webhooks, 4 partitions, 329 records", "github.webhooks, 329 rows in snapshot",
 		"lakestream-data", "lakestream table head github.webhooks",
@@ -138,6 +139,24 @@ func TestAWrongConfigurationIsRefusedBeforeAnythingIsCreated(t *testing.T) {
 		require.Contains(t, got.stdout+got.stderr, "want ", name)
 	}
 	require.NoDirExists(t, filepath.Join(dir, "lakestream-data"))
+}
+
+// A pipeline whose data directory can never serve ends at once, whichever of its
+// components names it: Benthos would try to connect for ever.
+func TestADirectoryThatCannotServeEndsThePipeline(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
+	for name, yaml := range map[string]string{
+		"top":    "lakestream: { data_dir: taken }\noutput: { lakestream: { stream: a/b } }",
+		"output": "output: { lakestream: { stream: a/b, engine: { data_dir: taken } } }",
+		"input":  "input: { lakestream: { streams: [ a/b ], engine: { data_dir: taken/below } } }\noutput: { drop: {} }",
+	} {
+		path := filepath.Join(dir, name+".yaml")
+		require.NoError(t, os.WriteFile(path, []byte("http: { enabled: false }\n"+yaml), 0o600))
+		got := lakestream(t, dir, "run", path)
+		require.NotZero(t, got.code, name)
+		require.Contains(t, got.stdout+got.stderr, "a file, not a directory", name)
+	}
 }
 
 // The API of a pipeline is for this machine unless someone asks for more.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/coord/natskv"
 )
 
 // DefaultDataDir is where an engine keeps its state unless told otherwise.
@@ -192,6 +193,23 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("storage.url: name a store that every instance reaches when nats.urls are set: %w", base.ErrInvalid))
 	}
 	return errors.Join(errs...)
+}
+
+// Check is Validate, and looks whether the data directory can ever serve. It
+// creates nothing. What it refuses is ErrInvalid and needs a person; that it finds
+// nothing promises nothing.
+func (o Options) Check() error {
+	o = o.WithDefaults()
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if len(o.NATS.URLs) > 0 {
+		return nil
+	}
+	if err := natskv.CheckDir(o.DataDir); err != nil {
+		return fmt.Errorf("data_dir: %w", err)
+	}
+	return nil
 }
 
 func between(field string, value, low, high int64) error {

@@ -27,6 +27,9 @@ func buildOutput(conf *service.ParsedConfig, resources *service.Resources) (serv
 	if err != nil {
 		return nil, service.BatchPolicy{}, 0, err
 	}
+	if err := checkEngine(parsed.Engine); err != nil {
+		return nil, service.BatchPolicy{}, 0, err
+	}
 	return newOutput(parsed, resources.Logger(), engine.SystemClock{}), parsed.Batching, parsed.MaxInFlight, nil
 }
 
@@ -35,5 +38,15 @@ func buildInput(conf *service.ParsedConfig, resources *service.Resources) (servi
 	if err != nil {
 		return nil, err
 	}
+	if err := checkEngine(parsed.Engine); err != nil {
+		return nil, err
+	}
 	return newInput(parsed, resources.Logger(), engine.SystemClock{}), nil
+}
+
+// checkEngine refuses, before a pipeline starts, an engine that could never open:
+// Benthos repeats Connect for ever.
+func checkEngine(own *engine.Options) error {
+	opts := config.EngineOptions(own)
+	return opts.Check()
 }

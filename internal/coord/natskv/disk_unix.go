@@ -12,3 +12,8 @@ func freeBytes(path string) (uint64, error) {
 	}
 	return uint64(fs.Bavail) * uint64(fs.Bsize), nil //nolint:gosec // block sizes are positive; the types differ by system
 }
+
+// writable returns why nothing can be created in a directory, or nil.
+func writable(dir string) error {
+	return unix.Access(dir, unix.W_OK|unix.X_OK)
+}

@@ -128,15 +128,8 @@ func (n *node) unreachable(cause error) error {
 
 // prepareDir creates the directory when absent and refuses what cannot serve.
 func prepareDir(dir string) error {
-	if dir == "" {
-		return errors.New("no directory given")
-	}
-	if kind := networkFileSystem(existingAncestor(dir)); kind != "" {
-		return fmt.Errorf("it lies on a network file system (%s), where locks cannot be relied on; "+
-			"use a local disk, or name an external NATS server", kind)
-	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return errors.New("it is a file, not a directory")
+	if err := usableDir(dir); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating it: %w", err)
@@ -146,13 +139,4 @@ func prepareDir(dir string) error {
 		return fmt.Errorf("writing in it: %w", err)
 	}
 	return lock.Close()
-}
-
-// existingAncestor returns the nearest path at or above dir that exists.
-func existingAncestor(dir string) string {
-	for path := filepath.Clean(dir); ; path = filepath.Dir(path) {
-		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
-			return path
-		}
-	}
 }
