@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/semaphore"
 
@@ -106,9 +109,23 @@ func (e *Engine) open(ctx, running context.Context) error {
 		return err
 	}
 	if !e.opts.Observe {
+		e.tellMemory()
 		e.startJobs(running)
 	}
 	return nil
+}
+
+// tellMemory tells what this engine may fill of the process's memory, beside
+// what callers hold.
+func (e *Engine) tellMemory() {
+	limit := "none"
+	if n := debug.SetMemoryLimit(-1); n < math.MaxInt64 { // -1 only asks
+		limit = humanize.IBytes(uint64(n)) //nolint:gosec // no limit is negative
+	}
+	budget := func(n int64) string { return humanize.IBytes(uint64(n)) } //nolint:gosec // Validate bounds it from below
+	o := &e.opts
+	e.logger.Info("memory budget", "appends", budget(o.WAL.MaxBufferedBytes), "read_cache", budget(o.CacheBytes),
+		"pass", budget(o.Compaction.MaxMemoryBytes), "go_limit", limit)
 }
 
 // refuseMissing keeps a command that only looks from creating what it looks for.
