@@ -51,7 +51,7 @@ func (d *delivery) acknowledge(_ context.Context, err error) error {
 	d.session.logger.Debug("delivering rejected records again", d.partition.label(), "records", len(rejected),
 		"first_offset", int64(rejected[0]), "error", err)
 	again := replay{session: d.session, partition: d.partition, offsets: rejected, attempt: d.attempt + 1}
-	d.session.tasks.Go(again.run)
+	d.session.start(again.run)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -349,4 +350,23 @@ func TestAnInputClosesOverUnsettledBatches(t *testing.T) {
 	next(t, in)
 	require.NoError(t, ack(t.Context(), errors.New("again, later")))
 	require.NoError(t, in.Close(context.Background()))
+}
+
+// Given batches that are out, when they are rejected while the input closes, then
+// nothing of it goes on afterwards.
+func TestBatchesMayBeRejectedWhileAnInputCloses(t *testing.T) {
+	l := newLake(t)
+	o := l.connectOutput(t, "stream: c/s")
+	require.NoError(t, o.WriteBatch(t.Context(), numbered(0, 64)))
+	for range 20 {
+		in := l.input(t, "streams: [ c/s ]\nmax_yield_batch_messages: 1")
+		require.NoError(t, in.Connect(t.Context()))
+		var rejecting sync.WaitGroup
+		for range 32 {
+			_, ack := next(t, in)
+			rejecting.Go(func() { _ = ack(context.Background(), errors.New("again, later")) })
+		}
+		require.NoError(t, in.Close(context.Background()))
+		rejecting.Wait()
+	}
 }

@@ -37,6 +37,9 @@ type session struct {
 	ctx    context.Context //nolint:containedctx // the lifetime of the readers
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
+	// starting is held while a task starts, so that none does once close waits:
+	// batches may be rejected at any time.
+	starting sync.Mutex
 
 	// ready has no room: a batch waits in the hands of its reader, which holds
 	// one of the slots meanwhile.
@@ -56,7 +59,7 @@ func startSession(parts []*partition, opts sessionOptions) *session {
 	s.open.Store(int64(len(parts)))
 	for _, p := range parts {
 		r := &reader{session: s, partition: p, builder: newBuilder(p)}
-		s.tasks.Go(r.run)
+		s.start(r.run)
 	}
 	return s
 }
@@ -117,9 +120,20 @@ func (s *session) pause(n int) bool {
 	}
 }
 
+// start runs a task unless the session closes.
+func (s *session) start(task func()) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.ctx.Err() == nil {
+		s.tasks.Go(task)
+	}
+}
+
 // close stops the readers. Batches that are out stay unaccepted.
 func (s *session) close() {
+	s.starting.Lock()
 	s.cancel()
+	s.starting.Unlock()
 	s.tasks.Wait()
 }
 
