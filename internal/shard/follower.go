@@ -36,6 +36,7 @@ type Follower struct {
 	requests map[commitrecord.RequestID]func(Outcome)
 	changed  chan struct{}
 	grown    map[base.LogID]chan struct{}
+	puts     puts
 }
 
 // NewFollower returns a follower of the shard's history from its first record on.
@@ -90,6 +91,7 @@ func (f *Follower) applyLocked(e coord.Entry) (*Outcome, error) {
 	if err != nil {
 		return nil, f.stopLocked(err)
 	}
+	f.countPutsLocked(&out)
 	f.lastData = e.Data
 	f.ring[uint64(e.Revision)%ringSize] = prefixOf(f.state.ChainHash())
 	return &out, nil

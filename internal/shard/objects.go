@@ -70,3 +70,15 @@ func (s *State) bury(key string, size int64) {
 
 // Objects returns how many objects live entries reference.
 func (s *State) Objects() int { return s.objects.count() }
+
+// ObjectBytes returns the size of the objects that live entries reference, and of
+// those that nothing does and that were not reclaimed yet.
+func (s *State) ObjectBytes() (live, dead int64) {
+	for i := range s.objects.all {
+		live += s.objects.all[i].size // 0 where the place is free
+	}
+	for _, d := range s.dead {
+		dead += d.Size
+	}
+	return live, dead
+}

@@ -37,7 +37,8 @@ func (v *View) Put(ctx context.Context, request commitrecord.RequestID, payload 
 // Publish appends one record and returns its outcome once this view has applied
 // it. A record whose reply was lost is put again until an outcome shows: every
 // kind is such that a second copy changes nothing. base.ErrUnavailable means that
-// it was not appended; base.ErrUnknown, when ctx ends, that it may yet be.
+// it was not appended; base.ErrUnknown, when ctx ends or the view stops, that it may
+// yet be.
 func (v *View) Publish(ctx context.Context, payload commitrecord.Payload) (Outcome, error) {
 	var request commitrecord.RequestID
 	if _, err := io.ReadFull(v.opts.Entropy, request[:]); err != nil {

@@ -25,6 +25,11 @@ const (
 	retryDelay = 100 * time.Millisecond
 	// callTimeout bounds one question to the coordination store.
 	callTimeout = 5 * time.Second
+	// lossPatience is for how long, and lossAnswers how often in a row, the leader
+	// must say that the log ends before what it acknowledged until that is
+	// believed: a leader that was elected just now may not have caught up.
+	lossPatience = 30 * time.Second
+	lossAnswers  = 5
 )
 
 // ViewOptions are what a view needs. All fields are required.
@@ -43,7 +48,8 @@ type ViewOptions struct {
 // View is a follower that is fed from a coordination store until it is closed. It
 // never trusts silence: the watch is made again when it closes, when the
 // connection was lost, when a record that was put does not arrive, and when the
-// leader says that the log is longer.
+// leader says that the log is longer. When the leader keeps saying that the log is
+// shorter than what it acknowledged, records are lost and the view stops.
 type View struct {
 	*Follower
 	opts   ViewOptions
@@ -51,6 +57,15 @@ type View struct {
 	done   sync.WaitGroup
 	// expected is the newest revision that a put of ours returned.
 	expected atomic.Uint64
+	// chased is the newest revision for whose sake the watch was made again. Only
+	// the following goroutine uses it, and short.
+	chased base.Revision
+	// short is how often in a row the leader said that the log is too short, and
+	// since when.
+	short struct {
+		answers int
+		since   time.Time
+	}
 }
 
 // OpenView opens the shard's log and folds it up to its last record of now.
@@ -164,33 +179,62 @@ type silenceCheck struct {
 func (c *silenceCheck) check(ctx context.Context) error {
 	v := c.view
 	if v.opts.Reconnects() != c.reconnects {
+		v.short.answers = 0
 		return errors.New("the connection was made again")
 	}
 	now := v.Revision()
 	if now != c.seen {
 		c.seen, c.idle = now, 0
+		v.short.answers = 0
 		return nil
 	}
 	c.idle++
-	if base.Revision(v.expected.Load()) > now {
-		return fmt.Errorf("revision %d was acknowledged and not delivered", v.expected.Load())
-	}
-	if c.idle%boundsEvery != 0 {
+	expected := base.Revision(v.expected.Load())
+	missing := fmt.Errorf("revision %d was acknowledged and not delivered", expected)
+	switch {
+	case expected > max(now, v.chased): // at once: a new watch mostly helps
+		v.chased = expected
+		return missing
+	case expected <= now && c.idle%boundsEvery != 0:
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, last, err := v.opts.Log.Bounds(ctx)
 	if err != nil {
+		v.short.answers = 0
 		return fmt.Errorf("asking for the last revision: %w", err)
 	}
-	if last > v.Revision() {
+	if err := v.checkLength(last); err != nil {
+		return err
+	}
+	switch {
+	case expected > now:
+		return missing
+	case last > v.Revision():
 		return fmt.Errorf("the log is at revision %d", last)
 	}
-	if last < now {
-		v.Stop(fmt.Errorf("the log of %s ends at revision %d, before %d which was applied: it was reset or lost records: %w",
-			v.opts.Shard, last, now, base.ErrCorrupt))
-		return v.Err()
-	}
 	return nil
+}
+
+// checkLength stops the view once the leader has said for long enough that the log
+// ends before a revision that was applied here, or that a put of ours returned.
+func (v *View) checkLength(last base.Revision) error {
+	known := max(v.Revision(), base.Revision(v.expected.Load()))
+	if last >= known {
+		v.short.answers = 0
+		return nil
+	}
+	now := v.opts.Clock.Now()
+	if v.short.answers == 0 {
+		v.short.since = now
+	}
+	v.short.answers++
+	if v.short.answers < lossAnswers || now.Sub(v.short.since) < lossPatience {
+		return nil
+	}
+	err := fmt.Errorf("the log of %s ends at revision %d, before %d which was acknowledged: it was reset or lost records: %w",
+		v.opts.Shard, last, known, base.ErrCorrupt)
+	v.Stop(err)
+	return err
 }
