@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/lakestream-go/lakestream/engine"
@@ -71,7 +70,9 @@ func BeChild(ctx context.Context, stderr io.Writer) int {
 
 // die ends this process as a power failure would, but for the page cache.
 func die() {
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // nothing runs after it
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill() // nothing runs after it
+	}
 	select {}
 }
 

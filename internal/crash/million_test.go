@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lakestream-go/lakestream/engine"
+	"github.com/lakestream-go/lakestream/internal/crash"
 )
 
 var million = flag.Bool("million", os.Getenv("LAKESTREAM_MILLION") != "", "append a million messages instead of fewer")
@@ -57,19 +58,25 @@ func (m *meter) end() uint64 {
 	return m.heap
 }
 
-// peakRSS returns the greatest resident size of a process as text, where the system
-// tells it.
-func peakRSS(pid int) string {
+// peakRSS returns the greatest resident size of a process so far, or 0 where the
+// system does not tell.
+func peakRSS(pid int) (kib uint64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return "unknown"
+		return 0
 	}
 	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			return strings.TrimSpace(value)
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			return kib
 		}
 	}
-	return "unknown"
+	return 0
+}
+
+// memoryLimit is what an engine with these options may hold.
+func memoryLimit(opts engine.Options) uint64 {
+	opts = opts.WithDefaults()
+	return uint64(opts.WAL.MaxBufferedBytes + opts.Compaction.MaxMemoryBytes + opts.CacheBytes + allowance) //nolint:gosec // positive
 }
 
 // message is a payload of 142 bytes.
@@ -93,8 +100,7 @@ func TestMillionMessages(t *testing.T) {
 	}
 	const batchSize, appenders, partitions = 1000, 8, 4
 	opts := engine.Options{DataDir: t.TempDir(), DrainTimeout: 10 * time.Minute, Logger: slog.New(slog.DiscardHandler)}
-	budgets := opts.WithDefaults()
-	limit := uint64(budgets.WAL.MaxBufferedBytes + budgets.Compaction.MaxMemoryBytes + budgets.CacheBytes + allowance) //nolint:gosec // positive
+	limit := memoryLimit(opts)
 	e, err := engine.Open(t.Context(), opts)
 	require.NoError(t, err)
 	s, err := e.EnsureStream(t.Context(), "load/messages", engine.StreamConfig{Partitions: partitions})
@@ -116,10 +122,37 @@ func TestMillionMessages(t *testing.T) {
 	drained := time.Now()
 	heap := memory.end()
 
-	t.Logf("%d messages: appended at %.0f/s, in the table at %.0f/s; heap at most %d MiB of %d, resident %s", total,
-		float64(total)/appended.Sub(started).Seconds(), float64(total)/drained.Sub(started).Seconds(), heap>>20, limit>>20, peakRSS(os.Getpid()))
+	t.Logf("%d messages: appended at %.0f/s, in the table at %.0f/s; heap at most %d MiB of %d, resident %d MiB", total,
+		float64(total)/appended.Sub(started).Seconds(), float64(total)/drained.Sub(started).Seconds(), heap>>20, limit>>20, peakRSS(os.Getpid())>>10)
 	require.LessOrEqual(t, heap, limit)
 	require.Equal(t, int64(total), requireComplete(t, opts.DataDir, "load/messages"))
+}
+
+// Given as many messages that a pipeline of the real binary generates, one by one,
+// then the whole process stays within the same bound, and the table holds each once.
+func TestMillionMessagesThroughThePipeline(t *testing.T) {
+	total := 50_000
+	if *million {
+		total = 1_000_000
+	}
+	w := newWorld(t)
+	p := w.run(w.pipeline(fmt.Sprintf(`interval: "", count: %d`, total), "drain_timeout: 10m"))
+	started, ended := time.Now(), make(chan crash.Ending, 1)
+	go func() { ended <- p.Wait() }()
+	var resident uint64
+	for end := (crash.Ending{Code: -1}); end.Code != 0; {
+		select {
+		case end = <-ended:
+			w.requireClean(end)
+		case <-time.After(20 * time.Millisecond):
+			resident = max(resident, peakRSS(p.PID()))
+		}
+	}
+	limit := memoryLimit(engine.Options{})
+	t.Logf("%d messages: in the table at %.0f/s; resident at most %d MiB of %d", total,
+		float64(total)/time.Since(started).Seconds(), resident>>10, limit>>20)
+	require.LessOrEqual(t, resident<<10, limit)
+	require.Equal(t, int64(total), requireComplete(t, w.dir, stream))
 }
 
 func appendMessages(t *testing.T, s *engine.Stream, from, to, batchSize int) error {
