@@ -52,7 +52,13 @@ type ShardStatus struct {
 	// nothing does.
 	Objects int `json:"objects"`
 	Dead    int `json:"dead"`
-	Writers int `json:"writers"`
+	// ObjectBytes and DeadBytes are their sizes.
+	ObjectBytes int64 `json:"object_bytes"`
+	DeadBytes   int64 `json:"dead_bytes"`
+	// PutsPerSecond is the rate of the last minute at which all instances put
+	// WAL and compacted objects.
+	PutsPerSecond float64 `json:"puts_per_second"`
+	Writers       int     `json:"writers"`
 	// Foreign counts records in the commit log that are not this cluster's.
 	Foreign     int64  `json:"foreign_records"`
 	FoldVersion uint32 `json:"fold_version"`
@@ -136,7 +142,9 @@ func (st *Status) addShard(s *shardEngine) {
 			Shard: s.shard.String(), Revision: uint64(state.Revision()), Objects: state.Objects(),
 			Dead: len(state.Dead()), Writers: len(state.Writers()), Foreign: state.Foreign(), FoldVersion: state.FoldVersion(),
 		}
+		sh.ObjectBytes, sh.DeadBytes = state.ObjectBytes()
 	})
+	sh.PutsPerSecond = float64(s.view.Puts(base.MillisOf(st.Time))) / shard.PutWindow
 	if err := s.view.Err(); err != nil && !errors.Is(err, base.ErrClosed) {
 		sh.Stopped = err.Error()
 	}

@@ -84,6 +84,7 @@ func writeStatus(p *page, status *engine.Status) {
 		"cluster", fmt.Sprintf("%s, %s", status.Cluster, plural(len(status.Shards), "shard")),
 		"coordination", status.Coordination,
 		"objects", status.Storage,
+		"holding", describeObjects(status.Shards),
 		"catalog", status.Catalog,
 		"warehouse", status.Warehouse,
 		"instances", instances,
@@ -92,6 +93,20 @@ func writeStatus(p *page, status *engine.Status) {
 	writeStreams(p, status.Streams)
 	p.linef("")
 	writeHealth(p, status)
+}
+
+// describeObjects says what the object store holds and how fast objects come.
+func describeObjects(shards []engine.ShardStatus) string {
+	var all engine.ShardStatus
+	for _, s := range shards {
+		all.Objects += s.Objects
+		all.Dead += s.Dead
+		all.ObjectBytes += s.ObjectBytes
+		all.DeadBytes += s.DeadBytes
+		all.PutsPerSecond += s.PutsPerSecond
+	}
+	return fmt.Sprintf("%s in %s, %s in %d that nothing needs, %.1f puts a second",
+		size(all.ObjectBytes), plural(all.Objects, "object"), size(all.DeadBytes), all.Dead, all.PutsPerSecond)
 }
 
 func writeStreams(p *page, streams []engine.StreamStatus) {

@@ -18,6 +18,7 @@ func TestTextIsForPeople(t *testing.T) {
 			[]string{"status"},
 			[]string{
 				"instances     none is running\n",
+				" in 1 object, ", " that nothing needs, ", " puts a second\n",
 				"STREAM       PARTITIONS  RECORDS     SIZE  TABLE        STATE    ROWS  DEAD LETTERS  BEHIND\n",
 				"shop/orders           2       20  ",
 				"shop.orders  RUNNING    20             0       0\n",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
 
@@ -29,4 +30,20 @@ func TestPutsOfTheLastMinuteAreCounted(t *testing.T) {
 	at(70, 4, 0)
 	require.EqualValues(t, 2, f.Puts(70_000))
 	require.Zero(t, f.Puts(1000*(70+shard.PutWindow)))
+}
+
+func TestTheSizesOfLiveAndDeadObjectsAreKnown(t *testing.T) {
+	l := newLedger(t)
+	sizes := func() [2]int64 {
+		live, dead := l.ObjectBytes()
+		return [2]int64{live, dead}
+	}
+	require.Equal(t, [2]int64{0, 0}, sizes())
+	l.append(1, 0, 10)
+	l.append(2, 0, 10)
+	require.Equal(t, [2]int64{2000, 0}, sizes())
+	l.accept(compactOf(3, 4, 0, 10))
+	require.Equal(t, [2]int64{1500, 1000}, sizes(), "the compacted object took the place of a raw one")
+	l.accept(&commitpb.Reclaimed{Keys: []string{base.WALKey(testShard, writer, 1)}})
+	require.Equal(t, [2]int64{1500, 0}, sizes())
 }
