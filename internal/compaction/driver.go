@@ -23,6 +23,9 @@ const (
 	retryDelay = time.Second
 	// maxRetryDelay bounds its doubling.
 	maxRetryDelay = 30 * time.Second
+	// lookEvery is how often the driver looks how much there is to do while less is
+	// due later: enough may have come meanwhile.
+	lookEvery = time.Second
 	// closeTimeout bounds the farewell of a session.
 	closeTimeout = 5 * time.Second
 )
@@ -127,14 +130,11 @@ func (d *Driver) wake() {
 	}
 }
 
-// Run works until ctx ends, and then lets go of its session.
+// Run works until ctx ends or the view stops, and then lets go of its session.
 func (d *Driver) Run(ctx context.Context) {
 	defer d.endSession(ctx)
 	delay := retryDelay
-	for ctx.Err() == nil && d.opts.View.Err() == nil {
-		if !d.awaitWork(ctx) {
-			return
-		}
+	for d.awaitWork(ctx) {
 		_, err := d.Once(ctx)
 		if err == nil {
 			delay = retryDelay
@@ -153,17 +153,21 @@ func (d *Driver) Run(ctx context.Context) {
 	}
 }
 
-// awaitWork blocks until a pass is due, or reports that ctx ended.
+// awaitWork blocks until a pass is due, or reports that ctx ended or the view has
+// stopped: another instance may be able to do the work.
 func (d *Driver) awaitWork(ctx context.Context) bool {
 	for {
 		changed := d.opts.View.Changed()
+		if ctx.Err() != nil || d.opts.View.Err() != nil {
+			return false
+		}
 		wait, some := d.due()
 		if some && wait == 0 {
-			return ctx.Err() == nil
+			return true
 		}
 		var timer <-chan time.Time
 		if some {
-			timer = d.opts.Clock.After(wait)
+			timer = d.opts.Clock.After(min(wait, lookEvery))
 			changed = nil
 		}
 		select {

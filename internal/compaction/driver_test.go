@@ -1,15 +1,18 @@
 package compaction_test
 
 import (
+	"context"
 	"crypto/rand"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/blob"
 	"github.com/lakestream-go/lakestream/internal/compaction"
+	"github.com/lakestream-go/lakestream/internal/coord/coordtest"
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
 
@@ -169,4 +172,39 @@ func TestALostFileIsWrittenAgain(t *testing.T) {
 	worked, err := d.Once(t.Context())
 	require.NoError(t, err)
 	require.False(t, worked)
+}
+
+// Given a driver that waits for the age of a few records, when many more come, then a
+// pass is due at once.
+func TestSizeMakesAPassDueWhileAnotherIsAwaited(t *testing.T) {
+	w := newWorld(t)
+	clock := coordtest.NewClock() // far behind the store's, so that no record gets old
+	d := w.driverOf(clock, compaction.Due{Age: time.Hour, Bytes: 2000})
+	w.appendTo(0, 0, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { d.Run(ctx); close(ended) }()
+	pass := func() {
+		require.Eventually(t, func() bool { return clock.Timers() > 0 }, 20*time.Second, time.Millisecond, "the driver waits")
+		clock.Advance(time.Second)
+	}
+	pass()
+	require.Zero(t, w.marks(0).raw)
+	w.appendTo(0, 1, 500)
+	pass() // far less than the commit interval, after which any record is due
+	require.Eventually(t, func() bool { return w.marks(0).raw == 501 }, 20*time.Second, time.Millisecond)
+	stop()
+	<-ended
+}
+
+// Given a view that has stopped, then the driver ends, and with it its lease: another
+// instance may be able to compact.
+func TestADriverEndsWithItsView(t *testing.T) {
+	w := newWorld(t)
+	d := w.driver()
+	ended := make(chan struct{})
+	go func() { d.Run(t.Context()); close(ended) }()
+	w.view.Stop(base.ErrCorrupt)
+	<-ended
+	d.Run(t.Context())
 }

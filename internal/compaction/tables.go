@@ -98,8 +98,12 @@ func (p *preparer) publish(ctx context.Context) error {
 	}
 	p.env.crash(AfterPrepared)
 	for _, l := range out.Logs {
-		if l.Rejected == shard.TableChanged {
+		switch l.Rejected {
+		case shard.Accepted, shard.NotAtMark, shard.NotPrepared, shard.NoStream: // done, or no longer wanted
+		case shard.TableChanged:
 			p.failed[l.Log.Stream] = fmt.Errorf("preparing table: %s: the table was dropped or replaced: %w", l.Rejected, base.ErrConflict)
+		default: // at once it would be refused again
+			p.failed[l.Log.Stream] = fmt.Errorf("preparing table: %s", l.Rejected)
 		}
 	}
 	p.ranges = p.ranges[n:]

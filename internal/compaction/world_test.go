@@ -120,12 +120,16 @@ func (w *world) appendTo(p base.Partition, from, n int) {
 func value(p base.Partition, i int) []byte { return fmt.Appendf(nil, `{"id":%d,"p":%d}`, i, p) }
 
 func (w *world) driver() *compaction.Driver {
+	return w.driverOf(base.SystemClock{}, compaction.Due{Age: time.Minute, Bytes: 1 << 20})
+}
+
+func (w *world) driverOf(clock base.Clock, due compaction.Due) *compaction.Driver {
 	fetcher, err := log.NewFetcher(w.blobs, 0)
 	require.NoError(w.t, err)
 	w.t.Cleanup(fetcher.Close)
 	return compaction.NewDriver(compaction.DriverOptions{
-		View: w.view, Objects: w.blobs, Tables: w.tables, Bytes: 1 << 20, Clock: base.SystemClock{},
-		Due:     compaction.Due{Age: time.Minute, Bytes: 1 << 20},
+		View: w.view, Objects: w.blobs, Tables: w.tables, Bytes: 1 << 20, Clock: clock,
+		Due:     due,
 		Entropy: rand.Reader, Logger: slog.New(slog.DiscardHandler),
 		Open: func(ctx context.Context, id base.LogID, r base.OffsetRange) (recordbatch.Source, error) {
 			return log.NewSource(ctx, fetcher, log.NewIndex(w.view.Follower), id, r)

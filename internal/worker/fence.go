@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -44,7 +45,6 @@ func (l Leases) FenceDead(ctx context.Context, ledgers []Ledger, reconnects func
 			clear(f.missing)
 		}
 		if err := f.round(ctx); err != nil && ctx.Err() == nil {
-			clear(f.missing)
 			l.Logger.Debug("writers of other instances were not checked", "reason", err.Error())
 		}
 	}
@@ -58,52 +58,57 @@ type fencer struct {
 }
 
 func (f *fencer) round(ctx context.Context) error {
-	documents, err := f.leases.Documents.List(ctx, LeasePrefix+instancePrefix)
+	instances, err := Instances(ctx, f.leases.Documents)
 	if err != nil {
+		clear(f.missing)
 		return err
 	}
 	alive := map[string]bool{f.leases.Holder: true}
-	for _, d := range documents {
-		alive[strings.TrimPrefix(d.Key, LeasePrefix+instancePrefix)] = true
+	for _, id := range instances {
+		alive[id] = true
 	}
 	now := f.leases.Clock.Now()
-	for id := range f.missing {
-		if alive[id] {
-			delete(f.missing, id)
-		}
-	}
+	missing := make(map[string]time.Time)
+	var errs []error
 	for _, ledger := range f.ledgers {
-		if err := f.fence(ctx, ledger, alive, now); err != nil {
-			return err
-		}
+		errs = append(errs, f.fence(ctx, ledger, f.dead(ledger, alive, missing, now)))
 	}
-	return nil
+	f.missing = missing
+	return errors.Join(errs...)
 }
 
-func (f *fencer) fence(ctx context.Context, ledger Ledger, alive map[string]bool, now time.Time) error {
-	var dead []uint64
+// dead returns the writers in a shard whose instance is gone. It notes in missing
+// since when each instance that has writers there was not seen.
+func (f *fencer) dead(ledger Ledger, alive map[string]bool, missing map[string]time.Time, now time.Time) (dead []uint64) {
 	ledger.Inspect(func(s *shard.State) {
 		for _, w := range s.Writers() {
-			if !alive[w.Instance] && f.gone(w.Instance, now) {
+			if alive[w.Instance] {
+				continue
+			}
+			since, ok := f.missing[w.Instance]
+			if !ok {
+				since = now
+			}
+			missing[w.Instance] = since
+			if now.Sub(since) > f.leases.TTL {
 				dead = append(dead, uint64(w.ID))
 			}
 		}
 	})
+	return dead
+}
+
+// fence closes writers of one shard. It gives up after a time to live, so that a
+// shard that does not answer keeps no other waiting for long.
+func (f *fencer) fence(ctx context.Context, ledger Ledger, dead []uint64) error {
 	if len(dead) == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, f.leases.TTL)
+	defer cancel()
 	f.leases.Logger.Info("closing writers whose instance is gone", "writers", len(dead))
 	_, err := ledger.Publish(ctx, &commitpb.WriterFence{Writers: dead})
 	return err
-}
-
-func (f *fencer) gone(instance string, now time.Time) bool {
-	since, ok := f.missing[instance]
-	if !ok {
-		f.missing[instance] = now
-		return false
-	}
-	return now.Sub(since) > f.leases.TTL
 }
 
 // Instances returns the processes whose lease stands, by their holder's name.

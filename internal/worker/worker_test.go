@@ -145,6 +145,35 @@ func TestWritersOfDeadInstancesAreClosed(t *testing.T) {
 	<-done
 }
 
+// stoppedLedger is a shard with the writers of another whose view has stopped.
+type stoppedLedger struct {
+	worker.Ledger
+	refused atomic.Int64
+}
+
+func (l *stoppedLedger) Publish(context.Context, commitrecord.Payload) (shard.Outcome, error) {
+	l.refused.Add(1)
+	return shard.Outcome{}, base.ErrCorrupt
+}
+
+// Given a shard that takes no records, then the dead writers of the others are closed
+// all the same.
+func TestAShardThatStoppedKeepsNoOtherFromFencing(t *testing.T) {
+	c := newCluster(t)
+	view := c.view()
+	stopped := &stoppedLedger{Ledger: view}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		c.leases("alive").FenceDead(ctx, []worker.Ledger{stopped, view}, func() uint64 { return 0 })
+		close(done)
+	}()
+	c.passUntil(func() bool { return len(writers(view)) == 1 }, "the dead one's writer is closed")
+	require.Positive(t, stopped.refused.Load())
+	stop()
+	<-done
+}
+
 // Given an instance whose own connection keeps being made again, then it closes
 // nobody's writers: whom it does not see may have had no chance to come back.
 func TestNobodyIsClosedRightAfterAReconnect(t *testing.T) {
