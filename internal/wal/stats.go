@@ -22,6 +22,8 @@ type Stats struct {
 	Writers int64
 	// BufferedBytes is what unresolved appends hold now.
 	BufferedBytes int64
+	// Waiting is how many appends are unresolved now.
+	Waiting int64
 	// InFlight is how many sealed objects are unresolved now.
 	InFlight int
 	// Blocked says what everything waits for, and the newest failure, when
@@ -53,7 +55,7 @@ func (w *Writer) Stats() Stats {
 		Flushes: make(map[string]uint64, sealReasons),
 		PutTime: time.Duration(w.count.putTime.Load()), CommitTime: time.Duration(w.count.commitTime.Load()),
 		PutErrors: w.count.putErrors.Load(), CommitErrors: w.count.commitErrors.Load(),
-		Writers: w.count.writers.Load(), BufferedBytes: w.count.buffered.Load(),
+		Writers: w.count.writers.Load(), BufferedBytes: w.count.buffered.Load(), Waiting: w.waiting(),
 	}
 	if _, what := w.progress(); what != "" && w.count.blocked.Load() {
 		s.Blocked = what + ": " + w.reason()

@@ -41,6 +41,7 @@ type Writer struct {
 	mu sync.Mutex
 	// All below are guarded by mu.
 	core     *Core
+	callers  crowd
 	actions  []Action // reused
 	pacing   Action   // the newest Settle or Linger that was not taken up
 	flushes  []flushWaiter
@@ -162,6 +163,7 @@ func (w *Writer) enter(a *Append) error {
 		return fmt.Errorf("appending: %w", base.ErrClosed)
 	}
 	w.arrivals.Add(1)
+	w.callers.saw(w.waiting())
 	w.core.Add(a)
 	w.performLocked()
 	return nil
@@ -188,10 +190,7 @@ func (w *Writer) performLocked() {
 			w.tasks.Go(func() { w.commit(action) })
 		case Settle, Linger:
 			w.pacing = action
-			select {
-			case w.pace <- struct{}{}:
-			default:
-			}
+			w.wakePace()
 		case Resolve:
 			w.resolve(action.Append)
 		case Release:

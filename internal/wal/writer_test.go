@@ -126,6 +126,51 @@ func TestAnAppendWaitsForCompanyOnlyForTheLingerTime(t *testing.T) {
 	require.EqualValues(t, 1, stats.Flushes["linger"])
 }
 
+// Given many callers that append at once, when few of them are back, then these wait
+// for others as long as others come, and all share one object; one that stays alone
+// waits a moment.
+func TestFewOfManyCallersWaitForTheOthers(t *testing.T) {
+	clock := newManual()
+	f, release := stuck()
+	r := newRig(t, f, func(o *wal.Options) { o.Clock, o.Linger = clock, time.Minute })
+	const pause = time.Millisecond
+	results := make(chan error, 64)
+	start := func(n int, waiting int64) {
+		for range n {
+			go func() { results <- r.writer.Append(t.Context(), r.batch(0, "x")) }()
+		}
+		eventually(t, "they wait", func() bool { return r.writer.Stats().Waiting == waiting })
+	}
+	finish := func(n int) {
+		for range n {
+			require.NoError(t, <-results)
+		}
+	}
+	pausing := func() bool { return clock.waiting(pause) }
+	start(64, 64)
+	release()
+	eventually(t, "all are done", func() bool {
+		clock.advance(pause) // the last of them may wait for others
+		return r.writer.Stats().Waiting == 0
+	})
+	finish(64)
+	before := r.writer.Stats().Objects
+
+	start(16, 16)
+	eventually(t, "it pauses", pausing)
+	start(16, 32)
+	clock.advance(pause)
+	finish(32)
+	require.Equal(t, before+1, r.writer.Stats().Objects)
+
+	start(1, 1)
+	eventually(t, "it pauses", pausing)
+	require.Empty(t, results)
+	clock.advance(pause)
+	finish(1)
+	require.Equal(t, before+2, r.writer.Stats().Objects)
+}
+
 func TestAnUrgentAppendDoesNotWait(t *testing.T) {
 	r := newRig(t, faults{}, func(o *wal.Options) { o.Clock, o.FlushWhenIdle, o.Linger = newManual(), false, time.Hour })
 	b := r.batch(0, "now")
