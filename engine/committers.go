@@ -14,73 +14,130 @@ import (
 	"github.com/lakestream-go/lakestream/internal/worker"
 )
 
+// committer commits the table of one stream, as the stream's policy names it.
+type committer struct {
+	*commit.Committer
+	table catalog.Table
+	// outdated closes when the policy names another table or another interval.
+	outdated chan struct{}
+}
+
+// serves reports whether the committer is one for a table as it is now.
+func (c *committer) serves(t catalog.Table) bool {
+	return c.table.String() == t.String() && c.table.CommitInterval == t.CommitInterval
+}
+
+// tableDemand is what makes a table's committer look again when it changes.
+type tableDemand struct {
+	// prepared grows with what is prepared, and version with each change of the
+	// stream's policy.
+	prepared base.Offset
+	version  uint64
+}
+
 // superviseTables runs a committer for each stream that has a table, and wakes it
-// when more is prepared.
+// when more is prepared, until ctx ends or the view stops: another instance may be
+// able to commit.
 func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases) {
 	var committers sync.WaitGroup
 	defer committers.Wait()
-	prepared := make(map[base.StreamID]base.Offset)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(map[base.StreamID]tableDemand)
 	running := make(map[base.StreamID]bool)
 	for {
 		changed := s.view.Changed()
-		for id, sum := range s.preparedSums() {
-			if prepared[id] == sum && !s.draining.Load() {
+		if ctx.Err() != nil || s.view.Err() != nil {
+			return
+		}
+		for id, demand := range s.tableDemands() {
+			if served[id] == demand && !s.draining.Load() {
 				continue
 			}
-			prepared[id] = sum
-			c, err := s.committer(id)
-			if err != nil {
-				s.engine.logger.Error("a table has no committer", "stream", uint64(id), "reason", err.Error())
+			served[id] = demand
+			if !s.wakeCommitter(id) || running[id] {
 				continue
 			}
-			if !running[id] {
-				running[id] = true
-				name := fmt.Sprintf("table.%s-%d", s.shard, id)
-				committers.Go(func() { leases.Run(ctx, name, func(ctx context.Context) { _ = c.Run(ctx) }) })
-			}
-			if s.draining.Load() {
-				c.Flush()
-			}
-			c.Wake()
+			running[id] = true
+			name := fmt.Sprintf("table.%s-%d", s.shard, id)
+			committers.Go(func() { leases.Run(ctx, name, func(ctx context.Context) { s.runCommitter(ctx, id) }) })
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return
 		}
 	}
 }
 
-// preparedSums returns, for each stream that is bound to a table, a number that
-// grows with what is prepared.
-func (s *shardEngine) preparedSums() map[base.StreamID]base.Offset {
-	sums := make(map[base.StreamID]base.Offset)
+// wakeCommitter makes a stream's committer look at what there is to do, or reports
+// that it has none.
+func (s *shardEngine) wakeCommitter(id base.StreamID) bool {
+	c, err := s.committer(id)
+	if err != nil {
+		s.engine.logger.Error("a table has no committer", "stream", uint64(id), "reason", err.Error())
+		return false
+	}
+	if s.draining.Load() {
+		c.Flush()
+	}
+	c.Wake()
+	return true
+}
+
+// runCommitter runs a stream's committer, and the one that takes its place when the
+// policy changes, until ctx ends.
+func (s *shardEngine) runCommitter(ctx context.Context, id base.StreamID) {
+	for ctx.Err() == nil {
+		c, err := s.committer(id)
+		if err != nil {
+			return // said when it was woken
+		}
+		running, stop := context.WithCancel(ctx)
+		go func() {
+			select {
+			case <-c.outdated:
+				stop()
+			case <-running.Done():
+			}
+		}()
+		_ = c.Run(running) // ends with its context only
+		stop()
+	}
+}
+
+// tableDemands returns what there is to do for each stream that is bound to a table.
+func (s *shardEngine) tableDemands() map[base.StreamID]tableDemand {
+	demands := make(map[base.StreamID]tableDemand)
 	s.view.Inspect(func(st *shard.State) {
 		for _, stream := range st.Streams() {
 			if stream.Table.UUID == "" {
 				continue
 			}
+			demand := tableDemand{version: stream.Version}
 			for _, l := range stream.Logs {
-				sums[stream.ID] += l.Prepared()
+				demand.prepared += l.Prepared()
 			}
+			demands[stream.ID] = demand
 		}
 	})
-	return sums
+	return demands
 }
 
-// committer returns the committer of a stream's table, made at the first call.
-func (s *shardEngine) committer(id base.StreamID) (*commit.Committer, error) {
+// committer returns the committer of a stream's table, made at the first call and
+// after each change of what it works on.
+func (s *shardEngine) committer(id base.StreamID) (*committer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.committers[id]; c != nil {
-		return c, nil
-	}
 	table, ok := s.tableOf(id)
 	if !ok {
 		return nil, fmt.Errorf("stream %d: %w", id, base.ErrNotFound)
 	}
+	before := s.committers[id]
+	if before != nil && before.serves(table) {
+		return before, nil
+	}
 	main, dead := tableIdents(table)
-	c, err := commit.New(commit.Options{
+	made, err := commit.New(commit.Options{
 		Table: main, DeadLetter: dead, Tables: s.engine.tables, Source: compaction.NewTableSource(s.view, id),
 		Clock: s.engine.clock, Entropy: rand.Reader, Interval: table.CommitInterval, CrashPoint: s.engine.opts.CrashPoint,
 		OnStatus: func(status commit.Status, err error) { s.noteTable(id, main.String(), status, err) },
@@ -88,6 +145,10 @@ func (s *shardEngine) committer(id base.StreamID) (*commit.Committer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if before != nil {
+		close(before.outdated)
+	}
+	c := &committer{Committer: made, table: table, outdated: make(chan struct{})}
 	s.committers[id] = c
 	return c, nil
 }

@@ -81,7 +81,7 @@ func (s *shardEngine) compact(ctx context.Context) (behind []string, err error) 
 	if err := s.driver.Drain(ctx); err != nil {
 		return nil, err
 	}
-	for id := range s.preparedSums() {
+	for id := range s.tableDemands() {
 		if err := s.commitAll(ctx, id); err != nil {
 			return nil, err
 		}

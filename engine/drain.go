@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
@@ -18,18 +19,19 @@ import (
 // cluster goes on with it.
 var ErrTablesBehind = errors.New("tables are behind the log")
 
-// drain makes what was appended durable and waits for the tables of the streams
-// that this engine wrote to, at most DrainTimeout.
+// drain makes what was appended durable, and waits for the tables of the streams
+// that this engine wrote to; both together take at most DrainTimeout. The end of ctx
+// cuts short the wait for tables only.
 func (e *Engine) drain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.DrainTimeout)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opts.DrainTimeout)
 	defer cancel()
-	var errs []error
-	for _, s := range e.shards {
-		errs = append(errs, s.flushWriter(ctx))
-	}
+	errs := []error{e.eachShard(func(s *shardEngine) error { return s.flushWriter(limit) })}
 	if e.opts.Observe || e.opts.Compaction.Disabled {
 		return errors.Join(errs...)
 	}
+	end, _ := limit.Deadline()
+	ctx, stop := context.WithDeadline(ctx, end)
+	defer stop()
 	for _, s := range e.shards {
 		s.draining.Store(true)
 		s.driver.Hurry()
@@ -41,6 +43,18 @@ func (e *Engine) drain(ctx context.Context) error {
 	if len(behind) > 0 {
 		errs = append(errs, fmt.Errorf("%w: %s", ErrTablesBehind, strings.Join(behind, "; ")))
 	}
+	return errors.Join(errs...)
+}
+
+// eachShard calls fn for all shards at once, so that one that hangs takes no time
+// from the others.
+func (e *Engine) eachShard(fn func(*shardEngine) error) error {
+	errs := make([]error, len(e.shards))
+	var calls sync.WaitGroup
+	for i, s := range e.shards {
+		calls.Go(func() { errs[i] = fn(s) })
+	}
+	calls.Wait()
 	return errors.Join(errs...)
 }
 

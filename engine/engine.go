@@ -228,8 +228,9 @@ func (e *Engine) Cluster() string { return e.identity.Cluster.String() }
 // Close makes every append that was accepted durable, waits at most DrainTimeout
 // until the tables of the streams that this engine wrote to hold all of it, and
 // releases everything. ErrTablesBehind says that the log is complete and tables
-// are not; any engine on the cluster catches them up. A second call returns what
-// the first did.
+// are not; any engine on the cluster catches them up. When ctx ends, or has ended,
+// Close waits for no table any more; the rest is bounded by itself. A second call
+// returns what the first did.
 func (e *Engine) Close(ctx context.Context) error {
 	e.once.Do(func() {
 		drained := e.drain(ctx)
@@ -245,12 +246,9 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // release undoes open, in reverse, as far as it got.
 func (e *Engine) release(ctx context.Context) error {
-	var errs []error
-	for _, s := range e.shards {
-		errs = append(errs, s.closeWriter(ctx))
-	}
+	errs := []error{e.eachShard(func(s *shardEngine) error { return s.closeWriter(ctx) })}
 	e.stop()
-	e.jobs.Wait()
+	errs = append(errs, e.awaitJobs(ctx))
 	for _, s := range e.shards {
 		s.view.Close()
 	}
@@ -267,4 +265,23 @@ func (e *Engine) release(ctx context.Context) error {
 		errs = append(errs, e.coordination.Close(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// awaitJobs waits until nothing runs in the background any more. A call of a store
+// or of the catalog may hang for longer than ctx lasts; it then ends with the process.
+func (e *Engine) awaitJobs(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.jobs.Wait()
+		if e.fetcher != nil {
+			e.fetcher.Close()
+		}
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for background work to end: %w", ctx.Err())
+	}
 }

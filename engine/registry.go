@@ -44,7 +44,7 @@ func Acquire(ctx context.Context, opts Options) (e *Engine, release func(context
 		s.opts = opts
 	} else if field := firstDifference(s.opts, opts); field != "" {
 		return nil, nil, fmt.Errorf("components of one process share the engine on %s and must agree; they differ in %s: %w",
-			opts.identity(), field, base.ErrInvalid)
+			s.engine.coordination, field, base.ErrInvalid) // not by its identity, which may hold a password
 	}
 	s.refs++
 	return s.engine, s.release, nil

@@ -26,6 +26,7 @@ func TestComponentsOfAProcessShareAnEngine(t *testing.T) {
 	_, _, err = engine.Acquire(t.Context(), other)
 	require.ErrorIs(t, err, engine.ErrInvalid)
 	require.ErrorContains(t, err, "wal.linger (10ms and 77ms)")
+	require.ErrorContains(t, err, "share the engine on embedded NATS in "+opts.DataDir)
 
 	require.NoError(t, releaseFirst(t.Context()))
 	_, err = second.EnsureStream(t.Context(), "a/b", engine.StreamConfig{})

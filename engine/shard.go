@@ -28,7 +28,7 @@ type shardEngine struct {
 	mu sync.Mutex
 	// All below are guarded by mu.
 	writer     *wal.Writer
-	committers map[base.StreamID]*commit.Committer
+	committers map[base.StreamID]*committer
 	tables     map[base.StreamID]commit.Status
 	wrote      map[base.StreamID]bool
 	closed     bool
@@ -39,7 +39,7 @@ type shardEngine struct {
 func newShardEngine(e *Engine, sh base.Shard, view *shard.View) *shardEngine {
 	s := &shardEngine{
 		engine: e, shard: sh, view: view,
-		committers: make(map[base.StreamID]*commit.Committer),
+		committers: make(map[base.StreamID]*committer),
 		tables:     make(map[base.StreamID]commit.Status),
 		wrote:      make(map[base.StreamID]bool),
 	}
