@@ -260,23 +260,41 @@ func TestWhenTheViewStopsAppendsFail(t *testing.T) {
 }
 
 func TestOneWarningNamesWhatBlocks(t *testing.T) {
-	clock := newManual()
-	f, release := stuck()
-	r := newRig(t, f, func(o *wal.Options) { o.Clock = clock })
-	done := make(chan error, 1)
-	go func() { done <- appendOne(t, r, "a") }()
-	eventually(t, "it is in flight", func() bool { return r.writer.Stats().InFlight == 1 })
-	for range 100 {
-		eventually(t, "the watch waits", func() bool { return clock.waiting(time.Second) })
-		clock.advance(time.Second)
+	stuckStore, releaseStore := stuck()
+	gate := make(chan struct{})
+	stuckLog := faults{coord: func(c coord.Call) coord.Fault {
+		if c.Op != coord.OpPut {
+			return coord.Fault{}
+		}
+		return coord.Fault{Hold: gate}
+	}}
+	for what, test := range map[string]struct {
+		faults  faults
+		release func()
+	}{
+		"the object store mem://": {stuckStore, releaseStore},
+		"the commit log of s00":   {stuckLog, func() { close(gate) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			clock := newManual()
+			r := newRig(t, test.faults, func(o *wal.Options) { o.Clock = clock })
+			done := make(chan error, 1)
+			go func() { done <- appendOne(t, r, "a") }()
+			eventually(t, "it is in flight", func() bool { return r.writer.Stats().InFlight == 1 })
+			for range 100 {
+				eventually(t, "the watch waits", func() bool { return clock.waiting(time.Second) })
+				clock.advance(time.Second)
+			}
+			require.Equal(t, what+": no answer", r.writer.Stats().Blocked)
+			require.Equal(t, 1, strings.Count(r.log.String(), "appends are blocked"))
+			require.Contains(t, r.log.String(), what)
+			test.release()
+			require.NoError(t, <-done)
+			eventually(t, "it says so", func() bool {
+				clock.advance(time.Second)
+				return strings.Contains(r.log.String(), "appends move again")
+			})
+			require.Empty(t, r.writer.Stats().Blocked)
+		})
 	}
-	require.Equal(t, "the object store mem://: no answer", r.writer.Stats().Blocked)
-	require.Equal(t, 1, strings.Count(r.log.String(), "appends are blocked"))
-	require.Contains(t, r.log.String(), "object store mem://")
-	release()
-	require.NoError(t, <-done)
-	for r.writer.Stats().Blocked != "" {
-		clock.advance(time.Second)
-	}
-	eventually(t, "it says so", func() bool { return strings.Contains(r.log.String(), "appends move again") })
 }
