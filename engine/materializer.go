@@ -60,7 +60,7 @@ func (m materializer) checkBinding(ctx context.Context, stream base.StreamID, ma
 	table, err := m.tables.Load(ctx, main)
 	switch {
 	case errors.Is(err, base.ErrNotFound):
-		return fmt.Errorf("%w: it was dropped or renamed: %w", errTableReplaced, base.ErrConflict)
+		return fmt.Errorf("%w: it is not in the catalog: it was dropped or renamed, or another catalog is configured: %w", errTableReplaced, base.ErrConflict)
 	case err != nil:
 		return err
 	case table.UUID != bound:

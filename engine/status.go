@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"time"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
+	"github.com/lakestream-go/lakestream/internal/compaction"
 	"github.com/lakestream-go/lakestream/internal/materialization/commit"
 	"github.com/lakestream-go/lakestream/internal/shard"
 	"github.com/lakestream-go/lakestream/internal/worker"
@@ -191,6 +193,8 @@ func (e *Engine) tableStatus(ctx context.Context, s *shardEngine, info catalog.S
 	}
 	if trouble, ok := s.tableTrouble(info.ID, t.Name); ok {
 		t.State, t.Reason, t.NextAction = trouble.State, trouble.Reason, trouble.NextAction
+	} else if checked := s.checkTable(ctx, info); checked.State == commit.StateSuspended {
+		t.State, t.Reason, t.NextAction = string(checked.State), checked.Reason, checked.NextAction
 	}
 	main, dead := tableIdents(info.Table)
 	loaded, err := e.tables.Load(ctx, main)
@@ -208,6 +212,22 @@ func (e *Engine) tableStatus(ctx context.Context, s *shardEngine, info catalog.S
 		st.tableProblem(t)
 	}
 	return t
+}
+
+// checkTable looks at a table as its committer would, for a status that nobody's
+// committer has told: no pipeline runs, or none had anything to commit since.
+func (s *shardEngine) checkTable(ctx context.Context, info catalog.Stream) commit.Status {
+	main, dead := tableIdents(info.Table)
+	committer, err := commit.New(commit.Options{
+		Table: main, DeadLetter: dead, Tables: s.engine.tables, Source: compaction.NewTableSource(s.view, info.ID),
+		Clock: s.engine.clock, Entropy: rand.Reader,
+	})
+	if err != nil {
+		return commit.Status{}
+	}
+	// What cannot be read is shown by the caller, who reads the table too.
+	status, _ := committer.Check(ctx)
+	return status
 }
 
 func (st *Status) tableProblem(t *TableStatus) {

@@ -129,6 +129,23 @@ func (c *Committer) step(ctx context.Context, now time.Time) (Status, error) {
 	return c.commit(ctx, a)
 }
 
+// Check looks at the table as the next commit would and changes nothing. It says
+// what keeps the table from being committed to, also while nothing is to be.
+func (c *Committer) Check(ctx context.Context) (Status, error) {
+	view, err := c.options.Source.View(ctx)
+	if err != nil {
+		return c.status(View{}), fmt.Errorf("reading the log's progress: %w", err)
+	}
+	if view.Main == (Mark{}) && view.pending() == 0 {
+		return c.idle(view), nil
+	}
+	a := attempt{now: c.options.Clock.Now(), view: view}
+	if fault, err := c.loadMain(ctx, &a); fault != nil || err != nil {
+		return c.stopped(view, fault, a.now), err
+	}
+	return c.idle(view), nil
+}
+
 // stopped is the status of an attempt that found a fault, or failed to look.
 func (c *Committer) stopped(view View, fault *suspension, now time.Time) Status {
 	if fault == nil {
@@ -142,7 +159,7 @@ func (c *Committer) loadMain(ctx context.Context, a *attempt) (*suspension, erro
 	main, err := c.options.Tables.Load(ctx, c.options.Table)
 	if errors.Is(err, base.ErrNotFound) {
 		// Ranges are prepared, so that the table was there.
-		return suspend(c.options.Table, "it was dropped"), nil
+		return suspend(c.options.Table, "it is not in the catalog: it was dropped or renamed, or another catalog is configured"), nil
 	}
 	if err != nil {
 		return nil, err
