@@ -21,22 +21,30 @@ var registry = struct {
 // sharedEngine is opened and closed under its own lock, so that components of
 // other engines need not wait.
 type sharedEngine struct {
-	mu   sync.Mutex
+	// lock holds one token while the engine is neither being opened nor closed;
+	// who has taken it may use the rest.
+	lock chan struct{}
 	opts Options
-	// engine and refs are guarded by mu; engine is nil while refs is 0.
+	// engine is nil while refs is 0.
 	engine *Engine
 	refs   int
 }
 
 // Acquire returns the engine of this process for the cluster that the options
 // name, opening it for the first caller. Callers whose options differ in any
-// other field get ErrInvalid, which names the field. The engine is closed when
-// the last caller has released it; release may be called once.
+// other field get ErrInvalid, which names the field. When ctx ends while the engine
+// is being opened or closed for another caller, that is ErrUnavailable. The engine
+// is closed when the last caller has released it; calling release again does
+// nothing.
 func Acquire(ctx context.Context, opts Options) (e *Engine, release func(context.Context) error, err error) {
 	opts = opts.WithDefaults()
 	s := sharedFor(opts.identity())
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case <-s.lock:
+	case <-ctx.Done():
+		return nil, nil, fmt.Errorf("waiting for the engine of this process: %w", base.WithClass(base.ErrUnavailable, ctx.Err()))
+	}
+	defer s.unlock()
 	if s.engine == nil {
 		if s.engine, err = Open(ctx, opts); err != nil {
 			return nil, nil, err
@@ -47,7 +55,12 @@ func Acquire(ctx context.Context, opts Options) (e *Engine, release func(context
 			s.engine.coordination, field, base.ErrInvalid) // not by its identity, which may hold a password
 	}
 	s.refs++
-	return s.engine, s.release, nil
+	var once sync.Once
+	release = func(ctx context.Context) (err error) {
+		once.Do(func() { err = s.release(ctx) })
+		return err
+	}
+	return s.engine, release, nil
 }
 
 func sharedFor(identity string) *sharedEngine {
@@ -55,15 +68,20 @@ func sharedFor(identity string) *sharedEngine {
 	defer registry.mu.Unlock()
 	s := registry.engines[identity]
 	if s == nil {
-		s = &sharedEngine{}
+		s = &sharedEngine{lock: make(chan struct{}, 1)}
+		s.unlock()
 		registry.engines[identity] = s
 	}
 	return s
 }
 
+func (s *sharedEngine) unlock() { s.lock <- struct{}{} }
+
+// release waits for who opens or closes the engine just now, whatever becomes of
+// ctx: a user that stayed counted would keep the engine open for ever.
 func (s *sharedEngine) release(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	<-s.lock
+	defer s.unlock()
 	if s.refs--; s.refs > 0 {
 		return nil
 	}
@@ -73,7 +91,8 @@ func (s *sharedEngine) release(ctx context.Context) error {
 }
 
 // firstDifference names the first field in which two options differ, with both
-// values, as "wal.linger (10ms and 20ms)".
+// values, as "wal.linger (10ms and 20ms)", but for lists and maps: a password may
+// be in those.
 func firstDifference(a, b Options) string {
 	a.Logger, b.Logger = nil, nil
 	a.CrashPoint, b.CrashPoint = nil, nil
@@ -90,7 +109,11 @@ func difference(path string, a, b reflect.Value) string {
 			}
 			continue
 		}
-		if !reflect.DeepEqual(x.Interface(), y.Interface()) {
+		switch {
+		case reflect.DeepEqual(x.Interface(), y.Interface()):
+		case x.Kind() == reflect.Map, x.Kind() == reflect.Slice:
+			return name
+		default:
 			return fmt.Sprintf("%s (%v and %v)", name, x.Interface(), y.Interface())
 		}
 	}

@@ -26,9 +26,15 @@ func TestComponentsOfAProcessShareAnEngine(t *testing.T) {
 	_, _, err = engine.Acquire(t.Context(), other)
 	require.ErrorIs(t, err, engine.ErrInvalid)
 	require.ErrorContains(t, err, "wal.linger (10ms and 77ms)")
+	secret := opts
+	secret.Catalog.Properties = map[string]string{"token": "hunter2"}
+	_, _, err = engine.Acquire(t.Context(), secret)
+	require.ErrorContains(t, err, "catalog.properties")
+	require.NotContains(t, err.Error(), "hunter2")
 	require.ErrorContains(t, err, "share the engine on embedded NATS in "+opts.DataDir)
 
 	require.NoError(t, releaseFirst(t.Context()))
+	require.NoError(t, releaseFirst(t.Context()), "the second time does nothing")
 	_, err = second.EnsureStream(t.Context(), "a/b", engine.StreamConfig{})
 	require.NoError(t, err, "the engine is open while someone holds it")
 

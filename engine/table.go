@@ -172,8 +172,12 @@ func (t *Table) WaitCaughtUp(ctx context.Context) error {
 // Reset forgets the table that the stream was bound to, so that a new one is
 // filled from the first live record on. The old table and its dead-letter table
 // must be gone from the catalog, dropped or renamed: ErrExists otherwise, since
-// what they hold would be doubled.
+// what they hold would be doubled. A stream that was bound to none is ErrNotFound,
+// one that is bound to another by now ErrConflict.
 func (t *Table) Reset(ctx context.Context) error {
+	if t.stream.TableUUID == "" {
+		return fmt.Errorf("resetting table %s: nothing was prepared for it yet: %w", t.Name(), base.ErrNotFound)
+	}
 	main, dead := tableIdents(t.stream.Table)
 	for _, ident := range []materialization.Ident{main, dead} {
 		_, err := t.shard.engine.tables.Load(ctx, ident)
