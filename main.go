@@ -33,7 +33,7 @@ func main() { os.Exit(run(context.Background(), os.Args)) }
 // run runs the command line and returns the exit code of the process.
 func run(ctx context.Context, args []string) int {
 	limitMemory()
-	var closed closings
+	closed := closings{args: args}
 	code, err := runBenthos(ctx, args, &closed)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -189,7 +189,7 @@ func TestAPipelineThatLeftItsTableBehindSaysSoByItsExitCode(t *testing.T) {
 }
 
 func TestTheSummaryTellsOnlyWhatThisProcessWrote(t *testing.T) {
-	var closed closings
+	closed := closings{args: []string{"lakestream", "run", "my.yaml"}}
 	closed.add(engine.Status{Storage: "unused"}, nil)
 	closed.add(engine.Status{
 		Storage: "file:///lake/objects", Warehouse: "file:///lake/warehouse", Catalog: "/lake/catalog.db",
@@ -249,4 +249,24 @@ func TestACreatedConfigurationLints(t *testing.T) {
 	// The fields that nobody can choose for the user are left to be filled in.
 	linted := lakestream(t, dir, "lint", "created.yaml")
 	require.Zero(t, linted.code, linted.stderr)
+}
+
+// The line to query finds the engine that was written to, called as this program was.
+func TestTheQueryLineFindsTheEngine(t *testing.T) {
+	inDefault := engine.Status{Catalog: "lakestream-data/catalog.db"}
+	elsewhere := engine.Status{Catalog: "/lake/catalog.db"}
+	for _, c := range []struct {
+		args            []string
+		status          engine.Status
+		program, engine string
+	}{
+		{[]string{"/usr/bin/lakestream", "run", "p.yaml"}, inDefault, "lakestream", ""},
+		{[]string{"/usr/bin/lakestream", "run", "p.yaml"}, elsewhere, "lakestream", " -c p.yaml"},
+		{[]string{"/tmp/go-build12/b001/exe/lakestream", "run", "x/p.yml"}, inDefault, "go run .", ""},
+		{[]string{"lakestream", "streams", "dir"}, elsewhere, "lakestream", ""},
+	} {
+		one := closing{args: c.args, status: c.status}
+		require.Equal(t, c.program, one.program())
+		require.Equal(t, c.engine, one.whichEngine())
+	}
 }

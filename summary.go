@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"text/tabwriter"
 
@@ -23,12 +25,16 @@ const maxStreams = 10
 // closings are the engines of this process that closed, each with its last status.
 // It is safe for concurrent use.
 type closings struct {
+	// args is the command line.
+	args []string
+
 	mu sync.Mutex
 	// list is guarded by mu.
 	list []closing
 }
 
 type closing struct {
+	args    []string
 	status  engine.Status
 	drained error
 }
@@ -36,7 +42,7 @@ type closing struct {
 func (c *closings) add(status engine.Status, drained error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.list = append(c.list, closing{status: status, drained: drained})
+	c.list = append(c.list, closing{args: c.args, status: status, drained: drained})
 }
 
 // exitCode turns Benthos's exit code into ours: a pipeline that ended well may
@@ -100,12 +106,34 @@ func (c *closing) write(out io.Writer) error {
 	row("data", "%s", st.Storage)
 	row("tables", "%s, catalog %s", st.Warehouse, st.Catalog)
 	if query != "" {
-		row("query", "lakestream table head %s", query)
+		row("query", "%s table head %s%s", c.program(), query, c.whichEngine())
 	}
 	if c.drained != nil {
 		row("behind", "%v", c.drained)
 	}
 	return w.Flush()
+}
+
+// program returns how this program is called: as go runs it, or by its name.
+func (c *closing) program() string {
+	if strings.Contains(c.args[0], "go-build") {
+		return "go run ."
+	}
+	return "lakestream"
+}
+
+// whichEngine returns the flag by which a command finds the engine that closed:
+// none for the default directory, else the pipeline's file.
+func (c *closing) whichEngine() string {
+	if filepath.Clean(c.status.Catalog) == filepath.Join(engine.DefaultDataDir, "catalog.db") {
+		return ""
+	}
+	for _, arg := range c.args[1:] {
+		if strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") {
+			return " -c " + arg
+		}
+	}
+	return ""
 }
 
 // describeTable says what a table holds, in one line.
