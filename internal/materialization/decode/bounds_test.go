@@ -97,5 +97,6 @@ func FuzzDecoder(f *testing.F) {
 		row := takeRows(t, d)[0]
 		require.Equal(t, int64(5), row["__offset"])
 		decodetest.RequireSame(t, payload, row)
+		decodetest.RequireClaims(t, payload, row)
 	})
 }

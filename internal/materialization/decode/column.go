@@ -62,6 +62,8 @@ type column struct {
 
 	n     int
 	nulls int
+	// claimed is one more than the slot that a member of an object claimed last.
+	claimed int
 	// valid has a bit for each slot, of which the last byte may lack some.
 	valid   []byte
 	bits    []byte
@@ -133,7 +135,7 @@ func (c *column) width() int {
 // reset starts a new batch. The old buffers belong to the batch that was made
 // of them; the new ones have room for as much again.
 func (c *column) reset() {
-	c.n, c.nulls, c.elements = 0, 0, 0
+	c.n, c.nulls, c.claimed, c.elements = 0, 0, 0, 0
 	c.valid = make([]byte, 0, len(c.valid))
 	c.bits = make([]byte, 0, len(c.bits))
 	c.ints = make([]int32, 0, len(c.ints))
@@ -200,8 +202,15 @@ func (c *column) take(slot int) {
 	c.valid[slot>>3] |= 1 << (slot & 7)
 }
 
-// has reports whether something was put into the slot.
-func (c *column) has(slot int) bool { return c.n > slot }
+// claim reserves the slot for one member of an object, and returns false when
+// it was claimed before. Slots are claimed in ascending order.
+func (c *column) claim(slot int) bool {
+	if c.claimed > slot {
+		return false
+	}
+	c.claimed = slot + 1
+	return true
+}
 
 func (c *column) putBool(slot int, v bool) {
 	c.take(slot)
@@ -275,18 +284,18 @@ func newLookup(fields []arrow.Field) lookup {
 	return l
 }
 
-// find returns the index of the field for a name, or -1. The guess, an index
-// that need not be valid, is tried first: payloads of one origin list their
-// names in one order.
-func (l *lookup) find(name []byte, guess int) int {
+// find returns the index of the field for a name, or -1, and whether its name
+// is exactly that. The guess, an index that need not be valid, is tried first:
+// payloads of one origin list their names in one order.
+func (l *lookup) find(name []byte, guess int) (index int, exact bool) {
 	if guess < len(l.names) && l.names[guess] == string(name) {
-		return guess
+		return guess, true
 	}
 	if i, ok := l.exact[string(name)]; ok {
-		return i
+		return i, true
 	}
 	if i, ok := l.folded[schema.Fold(string(name))]; ok {
-		return i
+		return i, false
 	}
-	return -1
+	return -1, false
 }

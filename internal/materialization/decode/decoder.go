@@ -42,6 +42,9 @@ type Decoder struct {
 	name     []byte
 	path     []step
 	overflow overflow
+	// late are members of the objects under way that match a field only without
+	// regard to case.
+	late []late
 	// elementBytes is what the list elements of the row take when all null.
 	elementBytes int64
 }
@@ -57,6 +60,15 @@ type step struct {
 	name  document.Node
 	index int
 }
+
+// late is a member, by its name, and the field that it matches.
+type late struct {
+	field int
+	name  document.Node
+}
+
+// keptLate is how much room for late members survives a payload.
+const keptLate = 1 << 12
 
 // New compiles a decoder. It errors with base.ErrInvalid when the schema lacks
 // a system column or requires a column that payloads may lack.
@@ -172,60 +184,83 @@ func (d *Decoder) payload(slot int) {
 	d.path, d.elementBytes = d.path[:0], 0
 	if d.doc.Kind(document.Root) == document.Object {
 		d.members(d.user, slot, document.Root, 1)
+		if cap(d.late) > keptLate {
+			d.late = nil
+		}
 		return
 	}
-	d.overflow.top = step{name: -1, index: -1}
-	d.member(d.user, slot, []byte(schema.ValueColumn), d.overflow.top, document.Root, 0, 1)
+	key, at := []byte(schema.ValueColumn), step{name: -1, index: -1}
+	if i, _ := d.user.lookup.find(key, 0); i >= 0 {
+		d.fill(d.user.fields[i], slot, at, document.Root, 1)
+		return
+	}
+	d.unknown(key, at, document.Root, 1)
 }
 
 // members puts the members of an object into the fields of a struct, which are
-// at depth.
+// at depth. Those that match a field only without regard to case come last, so
+// that they never take what belongs to one of the exact name.
 func (d *Decoder) members(c *column, slot int, n document.Node, depth int) {
-	guess := 0
+	guess, first := 0, len(d.late)
 	for name := d.doc.First(n); name < d.doc.Next(n); {
 		value := d.doc.Next(name)
-		if d.doc.Kind(value) != document.Null {
-			var key []byte
-			key, d.name = d.doc.Text(name, d.name)
-			if depth == 1 {
-				d.overflow.top = step{name: name}
-			}
-			guess = d.member(c, slot, key, step{name: name}, value, guess, depth)
+		var key []byte
+		key, d.name = d.doc.Text(name, d.name)
+		i, exact := c.lookup.find(key, guess)
+		switch {
+		case i < 0:
+			d.unknown(key, step{name: name}, value, depth)
+		case exact:
+			d.fill(c.fields[i], slot, step{name: name}, value, depth)
+			guess = i + 1
+		default:
+			d.late = append(d.late, late{field: i, name: name})
+			guess = i + 1
 		}
 		name = d.doc.Next(value)
 	}
+	for k := first; k < len(d.late); k++ {
+		name := d.late[k].name
+		d.fill(c.fields[d.late[k].field], slot, step{name: name}, d.doc.Next(name), depth)
+	}
+	d.late = d.late[:first]
 }
 
-// member puts one value, not null, into the field of its name, or overflows it.
-// It returns the guess for the next name.
-func (d *Decoder) member(c *column, slot int, key []byte, at step, value document.Node, guess, depth int) int {
+// enter begins the path of a member at depth.
+func (d *Decoder) enter(at step, depth int) {
+	if depth == 1 {
+		d.overflow.top = at
+	}
 	d.path = append(d.path, at)
-	i := c.lookup.find(key, guess)
+}
+
+func (d *Decoder) leave() { d.path = d.path[:len(d.path)-1] }
+
+// fill puts a member's value into the column that it claims, or overflows it
+// when another member of the object did.
+func (d *Decoder) fill(c *column, slot int, at step, value document.Node, depth int) {
+	d.enter(at, depth)
 	switch {
-	case i < 0:
-		d.unknown(key, value, depth)
-	case c.fields[i].has(slot):
+	case c.claim(slot):
+		d.value(c, slot, value, depth)
+	case d.doc.Kind(value) != document.Null:
 		d.spill(value)
-	default:
-		d.value(c.fields[i], slot, value, depth)
 	}
-	d.path = d.path[:len(d.path)-1]
-	if i < 0 {
-		return guess
-	}
-	return i + 1
+	d.leave()
 }
 
 // unknown overflows a value that has no column, unless there is nothing in it
 // that could ever have one.
-func (d *Decoder) unknown(key []byte, value document.Node, depth int) {
+func (d *Decoder) unknown(key []byte, at step, value document.Node, depth int) {
 	if d.doc.Empty(value) {
 		return
 	}
 	if d.room && !d.novel {
 		d.novel = d.limits.CanBecomeColumn(key, &d.doc, value, depth)
 	}
+	d.enter(at, depth)
 	d.spill(value)
+	d.leave()
 }
 
 // spill puts the value at the path into the overflow.

@@ -59,13 +59,23 @@ func TestValuesLandInTheirColumnsOrInTheOverflow(t *testing.T) {
 		{"no column", `{"a":1}`, `{"a":1,"b":{"c":[true]}}`, row{"a": int64(1), "__overflow": `{"b":{"c":[true]}}`}},
 		{"no column, nothing in it", `{"a":1}`, `{"b":{},"c":[],"d":null,"e":[[{"f":null}]]}`, row{}},
 		{"another case fills the column", `{"id":1}`, `{"ID":5}`, row{"id": int64(5)}},
-		{"a twin in another case", `{"id":1}`, `{"ID":5,"id":6}`, row{"id": int64(5), "__overflow": `{"id":6}`}},
+		{"the exact name wins", `{"id":1}`, `{"id":5,"ID":6}`, row{"id": int64(5), "__overflow": `{"ID":6}`}},
+		{"wherever it stands", `{"id":1}`, `{"ID":44,"id":4}`, row{"id": int64(4), "__overflow": `{"ID":44}`}},
+		{"even when its value does not fit", `{"id":1}`, `{"id":12345678901234567890123456789,"ID":3}`, row{
+			"__overflow": `{"id":12345678901234567890123456789,"ID":3}`,
+		}},
+		{"or is null", `{"id":1}`, `{"ID":6,"id":null}`, row{"__overflow": `{"ID":6}`}},
+		{"without one, the first wins", `{"id":1}`, `{"Id":"x","ID":6}`, row{"__overflow": `{"Id":"x","ID":6}`}},
+		{"a null that comes first", `{"id":1}`, `{"ID":null,"Id":6}`, row{"__overflow": `{"Id":6}`}},
 		{
-			"the same name again and again", `{"id":1}`, `{"id":5,"id":6,"id":7,"id":8}`,
-			row{"id": int64(5), "__overflow": `{"id":6,"id~#2":7,"id~#3":8}`},
+			"the same name again and again", `{"id":1}`, `{"ID":4,"ID":3,"id":5,"id":6,"id":7,"id":8}`,
+			row{"id": int64(5), "__overflow": `{"id":6,"id~#2":7,"id~#3":8,"ID":4,"ID~#2":3}`},
 		},
-		{"a twin of a null", `{"id":1}`, `{"id":null,"ID":6}`, row{"id": int64(6)}},
-		{"a twin of what did not fit", `{"id":1}`, `{"id":"x","ID":6}`, row{"id": int64(6), "__overflow": `{"id":"x"}`}},
+		{
+			"in each object of a list", `{"l":[{"a":1}]}`, `{"l":[{"A":1},{"A":2,"a":3},{"a":4,"A":5}]}`,
+			row{"l": []any{row{"a": int64(1)}, row{"a": int64(3)}, row{"a": int64(4)}}, "__overflow": `{"l.1.A":2,"l.2.A":5}`},
+		},
+		{"a struct under another name", `{"o":{"a":1}}`, `{"O":{"A":2,"b":3}}`, row{"o": row{"a": int64(2)}, "__overflow": `{"O.b":3}`}},
 		{"a twin in a struct", `{"o":{"a":1}}`, `{"o":{"a":1},"O":{"a":2}}`, row{"o": row{"a": int64(1)}, "__overflow": `{"O":{"a":2}}`}},
 		{
 			"a system column's name", `{"a":1}`, `{"__offset":9,"__Overflow":"x","a":1}`,
@@ -87,6 +97,7 @@ func TestValuesLandInTheirColumnsOrInTheOverflow(t *testing.T) {
 			rows := rowsOf(t, decoderOf(t, landedBy(test.landed), schema.Limits{}), test.payload)
 			require.Equal(t, []row{test.want}, []row{user(rows[0])})
 			decodetest.RequireSame(t, []byte(test.payload), rows[0])
+			decodetest.RequireClaims(t, []byte(test.payload), rows[0])
 		})
 	}
 }
@@ -223,6 +234,7 @@ func TestEveryScalarIsFoundAgain(t *testing.T) {
 		}
 		for i, row := range rowsOf(t, d, texts...) {
 			decodetest.RequireSame(t, payloads[i], row)
+			decodetest.RequireClaims(t, payloads[i], row)
 			require.Equal(t, int64(i), row["__offset"])
 		}
 	})

@@ -16,9 +16,11 @@
 //
 // A value overflows when no column is at its path, when the column cannot hold
 // it without loss (1.5 in a long, 9007199254740993 in a double, text in a
-// number, half a surrogate pair in text), or when an earlier twin of its name,
-// equal or differing only in case, filled the column. An array element that
-// overflows leaves a null in the list, so that the others keep their places.
+// number, half a surrogate pair in text), or when a twin claimed the column: one
+// member of an object does, the first whose name is exactly the column's, else
+// the first whose name matches without regard to case, whether or not its value
+// fits or is null. An array element that overflows leaves a null in the list, so
+// that the others keep their places.
 //
 // Paths are written as package schema says. When several values of one row
 // overflow at one path, the second gets the suffix ~#2, and so on. When the

@@ -55,8 +55,11 @@ type seenNode struct {
 	// fields are by folded name.
 	fields map[string]*seenNode
 	elem   *seenNode
-	// object is the last object in which a value of this name was counted.
+	// object is the last object in which a value of this name was counted, as it
+	// was spelled there, and value is that value.
 	object uint64
+	twin   string
+	value  document.Node
 }
 
 // Inference gathers what payloads hold. The order in which they are added does
@@ -80,15 +83,15 @@ func NewInference(limits Limits) *Inference {
 // Add takes one payload into account.
 func (in *Inference) Add(doc *document.Document) {
 	if doc.Kind(document.Root) == document.Object {
-		in.object(&in.root, doc, document.Root, 1)
+		in.object(&in.root, doc, document.Root, 1, 1)
 		return
 	}
 	in.objects++
-	in.member(&in.root, in.objects, []byte(ValueColumn), 0, doc, document.Root, 1)
+	in.member(&in.root, in.objects, []byte(ValueColumn), 0, doc, document.Root, 1, 1)
 }
 
 // object takes the members of an object, whose columns would be at depth.
-func (in *Inference) object(at *seenNode, doc *document.Document, n document.Node, depth int) {
+func (in *Inference) object(at *seenNode, doc *document.Document, n document.Node, depth int, weight int64) {
 	in.objects++
 	object := in.objects
 	position := 0
@@ -97,31 +100,38 @@ func (in *Inference) object(at *seenNode, doc *document.Document, n document.Nod
 		if doc.Kind(value) != document.Null {
 			var key []byte
 			key, in.name = doc.Text(name, in.name)
-			in.member(at, object, key, position, doc, value, depth)
+			in.member(at, object, key, position, doc, value, depth, weight)
 		}
 		position++
 		name = doc.Next(value)
 	}
 }
 
-// member takes one member of the object of that number, unless it is a twin of
-// one that counted: the decoder puts twins into the overflow.
-func (in *Inference) member(at *seenNode, object uint64, key []byte, position int, doc *document.Document, value document.Node, depth int) {
+// member takes one member of the object of that number. Of those whose names
+// differ only in case, the one counts whose spelling the column would take, and
+// of equal ones the first: the decoder puts the others into the overflow.
+func (in *Inference) member(at *seenNode, object uint64, key []byte, position int, doc *document.Document, value document.Node, depth int, weight int64) {
 	if !canName(key, depth) {
 		return
 	}
-	field := in.field(at, key, position)
-	if field == nil || field.object == object {
+	step := string(AppendStep(nil, key))
+	field := in.field(at, step, position)
+	if field == nil {
 		return
 	}
-	field.object = object
-	in.value(field, doc, value, depth)
+	if field.object == object {
+		if step <= field.twin {
+			return
+		}
+		in.value(field, doc, field.value, depth, -weight)
+	}
+	field.object, field.twin, field.value = object, step, value
+	in.value(field, doc, value, depth, weight)
 }
 
 // field returns the node of a name, new when it was not seen, or nil when no
 // more are remembered.
-func (in *Inference) field(at *seenNode, key []byte, position int) *seenNode {
-	step := string(AppendStep(nil, key))
+func (in *Inference) field(at *seenNode, step string, position int) *seenNode {
 	folded := Fold(step)
 	field := at.fields[folded]
 	if field == nil {
@@ -140,24 +150,25 @@ func (in *Inference) field(at *seenNode, key []byte, position int) *seenNode {
 	return field
 }
 
-func (in *Inference) value(at *seenNode, doc *document.Document, n document.Node, depth int) {
+// value counts a value so many times, or takes back what it counted.
+func (in *Inference) value(at *seenNode, doc *document.Document, n document.Node, depth int, weight int64) {
 	found, ok := kindOf(doc, n)
 	if !ok {
 		return
 	}
-	at.counts[found]++
+	at.counts[found] += weight
 	if depth == in.limits.MaxDepth {
 		return
 	}
 	switch found {
 	case object:
-		in.object(at, doc, n, depth+1)
+		in.object(at, doc, n, depth+1, weight)
 	case list:
 		if at.elem == nil {
 			at.elem = &seenNode{}
 		}
 		for e := doc.First(n); e < doc.Next(n); e = doc.Next(e) {
-			in.value(at.elem, doc, e, depth+1)
+			in.value(at.elem, doc, e, depth+1, weight)
 		}
 	case boolean, long, double, text, kinds:
 	}

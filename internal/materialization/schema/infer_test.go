@@ -34,6 +34,8 @@ func TestInferTurnsPayloadsIntoColumns(t *testing.T) {
 		{"an empty object is no evidence for a struct", []string{`{"v":{}}`, `{"v":{}}`, `{"v":"x"}`}, "v string"},
 		{"names match without case, lower case wins", []string{`{"ID":1}`, `{"id":2}`}, "id long"},
 		{"a twin in one object does not count", []string{`{"v":1,"V":"x","v":"y"}`}, "v long"},
+		{"but the one whose name the column takes", []string{`{"V":"x","o":{"A":[1],"a":{"b":1}},"v":1,"O":2}`}, "v long, o struct<a struct<b long>>"},
+		{"with all that is inside", []string{`{"O":{"a":[{"B":1,"b":"x"}],"c":1},"o":{"a":[{"b":true}]}}`}, "o struct<a list<struct<b boolean>>>"},
 		{"nor does a null take the place of its twin", []string{`{"v":null,"V":"x"}`}, "V string"},
 		{"system columns belong to the engine", []string{`{"__offset":1,"__Overflow":2,"o":{"__offset":3}}`}, "o struct<__offset long>"},
 		{"a dot and a tilde in a name", []string{`{"a.b":1,"a":{"b":2},"c~d":3}`}, "a~1b long, a struct<b long>, c~0d long"},
