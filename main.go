@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	_ "github.com/redpanda-data/benthos/v4/public/components/io"   // file, http, stdin and others
 	_ "github.com/redpanda-data/benthos/v4/public/components/pure" // mapping, broker, generate and others
@@ -15,7 +16,7 @@ import (
 	"github.com/lakestream-go/lakestream/config"
 	"github.com/lakestream-go/lakestream/engine"
 	"github.com/lakestream-go/lakestream/internal/cli"
-	_ "github.com/lakestream-go/lakestream/plugin" // lakestream
+	"github.com/lakestream-go/lakestream/plugin"
 )
 
 const (
@@ -34,12 +35,35 @@ func main() { os.Exit(run(context.Background(), os.Args)) }
 func run(ctx context.Context, args []string) int {
 	limitMemory()
 	closed := closings{args: args}
+	ctx, refused := endWhenRefused(ctx, args)
 	code, err := runBenthos(ctx, args, &closed)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	closed.writeSummary(os.Stderr)
+	if err := refused(); err != nil {
+		fmt.Fprintf(os.Stderr, "lakestream: the pipeline cannot run: %v\n", err)
+		return cli.ExitCode(err)
+	}
 	return closed.exitCode(code)
+}
+
+// endWhenRefused returns a context that ends when a component of a single pipeline
+// is refused for good, and what tells why. A pipeline that is watched for changes
+// of its file goes on: the next change may heal it.
+func endWhenRefused(ctx context.Context, args []string) (context.Context, func() error) {
+	watched := slices.Contains(args, "-w") || slices.Contains(args, "--watcher") || slices.Contains(args, "streams")
+	if watched {
+		return ctx, func() error { return nil }
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	plugin.OnRefused(cancel)
+	return ctx, func() error {
+		if ctx.Err() == nil {
+			return nil
+		}
+		return context.Cause(ctx)
+	}
 }
 
 // runBenthos runs Benthos's command line with our components, and records which

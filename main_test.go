@@ -270,3 +270,23 @@ func TestTheQueryLineFindsTheEngine(t *testing.T) {
 		require.Equal(t, c.engine, one.whichEngine())
 	}
 }
+
+// A mistake that only the cluster can show ends the pipeline, with the field and what
+// to do, instead of being tried for ever.
+func TestAPipelineThatCanNeverConnectEnds(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, output string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte("http: { enabled: false }\n"+
+			"input: { generate: { count: 3, interval: 1ms, mapping: 'root.id = 1' } }\noutput: { lakestream: "+output+" }\n"), 0o600))
+		return path
+	}
+	got := lakestream(t, dir, "run", write("four.yaml", "{ stream: a/b, partitions: 4 }"))
+	require.Zero(t, got.code, got.stderr)
+	got = lakestream(t, dir, "run", write("two.yaml", "{ stream: a/b, partitions: 2 }"))
+	require.Equal(t, 2, got.code, got.stderr)
+	require.Contains(t, got.stderr, "set partitions to 4 or leave it out")
+	got = lakestream(t, dir, "run", write("twin.yaml", "{ stream: a/c, table: { name: b } }"))
+	require.Equal(t, 2, got.code, got.stderr)
+	require.Contains(t, got.stderr, "that of stream a/b already; set table.name")
+}

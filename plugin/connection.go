@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -68,9 +69,31 @@ func refused(err error) bool {
 	return false
 }
 
+// refusal is told of errors that trying again unchanged cannot heal.
+var refusal struct {
+	mu sync.Mutex
+	// fn is guarded by mu.
+	fn func(error)
+}
+
+// OnRefused makes fn be called with each error of a connecting component that only a
+// change of the configuration or of the data can heal. Benthos tries such a component
+// again for ever; a program may rather end. It is called by any goroutine.
+func OnRefused(fn func(error)) {
+	refusal.mu.Lock()
+	defer refusal.mu.Unlock()
+	refusal.fn = fn
+}
+
 // connectError tells Benthos how long to wait before the next attempt.
 func connectError(err error) error {
 	if refused(err) {
+		refusal.mu.Lock()
+		fn := refusal.fn
+		refusal.mu.Unlock()
+		if fn != nil {
+			fn(err)
+		}
 		return service.NewErrBackOff(err, refusedPause)
 	}
 	return err
