@@ -105,7 +105,7 @@ func (c *closing) write(out io.Writer) error {
 	}
 	row("data", "%s", st.Storage)
 	row("tables", "%s, catalog %s", st.Warehouse, st.Catalog)
-	if query != "" {
+	if query != "" && !strings.HasPrefix(st.Storage, "mem:") {
 		row("query", "%s table head %s%s", c.program(), query, c.whichEngine())
 	}
 	if c.drained != nil {

@@ -57,7 +57,7 @@ func storageField() *service.ConfigField {
 	return service.NewObjectField(fieldStorage,
 		service.NewStringField(fieldURL).Default("").
 			LintRule(lintPattern(`^(file:///.*|mem://[^/]*|[^:]*|[A-Za-z]:[^:]*)$`, "want file:///absolute/path, a path, or mem://")).
-			Description("Where objects are kept: `file:///path` or a path for a folder, `mem://` for memory, which is empty at every start. Empty means `objects` in `data_dir`.").
+			Description("Where objects are kept: `file:///path` or a path for a folder, `mem://` for memory, which with everything else is gone when the process ends. Empty means `objects` in `data_dir`.").
 			Example("file:///mnt/lake/prod"),
 	).Advanced().Description("The object store.")
 }

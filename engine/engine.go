@@ -50,6 +50,8 @@ type Engine struct {
 	fetcher      *log.Fetcher
 	// room is what the appends of all shards may hold together.
 	room *semaphore.Weighted
+	// scratch is the directory that is removed at the end, or empty.
+	scratch string
 
 	stop context.CancelFunc
 	jobs sync.WaitGroup
@@ -86,6 +88,9 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 // open opens everything in the order in which each needs the one before.
 func (e *Engine) open(ctx, running context.Context) error {
 	if err := e.refuseMissing(); err != nil {
+		return err
+	}
+	if err := e.forgetWithMemory(); err != nil {
 		return err
 	}
 	if err := e.openStores(ctx); err != nil {
@@ -139,6 +144,20 @@ func (e *Engine) refuseMissing() error {
 	if !natskv.IsDataDir(e.opts.DataDir) {
 		return fmt.Errorf("%s is no data directory of an engine: run a pipeline first, or name another with --data-dir: %w", e.opts.DataDir, base.ErrNotFound)
 	}
+	return nil
+}
+
+// forgetWithMemory gives an engine whose objects are in memory a directory that
+// goes with them: coordination and tables that outlive their objects would refuse
+// the next start.
+func (e *Engine) forgetWithMemory() (err error) {
+	if !e.opts.inMemory() {
+		return nil
+	}
+	if e.scratch, err = os.MkdirTemp("", "lakestream-"); err != nil {
+		return base.WithClass(base.ErrUnavailable, fmt.Errorf("making a directory beside the memory store: %w", err))
+	}
+	e.opts.DataDir = e.scratch
 	return nil
 }
 
@@ -263,6 +282,9 @@ func (e *Engine) release(ctx context.Context) error {
 	}
 	if e.coordination != nil {
 		errs = append(errs, e.coordination.Close(ctx))
+	}
+	if e.scratch != "" {
+		errs = append(errs, os.RemoveAll(e.scratch))
 	}
 	return errors.Join(errs...)
 }

@@ -65,7 +65,8 @@ type NATSOptions struct {
 
 // StorageOptions say where objects are kept.
 type StorageOptions struct {
-	// URL of the store: file:// or mem://. Empty means the data directory.
+	// URL of the store: file:// or mem://. Empty means the data directory. With
+	// mem:// everything else is temporary too, unless it has a place of its own.
 	URL string
 }
 
@@ -161,6 +162,9 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
+// inMemory reports whether objects are gone when the engine closes.
+func (o *Options) inMemory() bool { return strings.HasPrefix(o.Storage.URL, "mem:") }
+
 // onFiles reports whether objects are files of this machine.
 func (o *Options) onFiles() bool {
 	return o.Storage.URL == "" || strings.HasPrefix(o.Storage.URL, "file:") || !strings.Contains(o.Storage.URL, "://")
@@ -188,6 +192,9 @@ func (o Options) Validate() error {
 	}
 	if o.Catalog.Type != "sql" {
 		errs = append(errs, fmt.Errorf("catalog.type %q: want sql: %w", o.Catalog.Type, base.ErrInvalid))
+	}
+	if o.inMemory() && (o.Observe || len(o.NATS.URLs) > 0) {
+		errs = append(errs, fmt.Errorf("storage.url %s: memory belongs to one process and cannot be shared: %w", o.Storage.URL, base.ErrInvalid))
 	}
 	if len(o.NATS.URLs) > 0 && o.Storage.URL == "" {
 		errs = append(errs, fmt.Errorf("storage.url: name a store that every instance reaches when nats.urls are set: %w", base.ErrInvalid))

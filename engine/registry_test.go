@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -109,24 +110,35 @@ func TestAnObserverSeesARunningEngine(t *testing.T) {
 	require.ErrorIs(t, seen.Append(t.Context(), &batch), engine.ErrInvalid)
 }
 
-// Given an engine on memory, then records are appended and read back, and the table
-// is filled in the data directory.
+// Given engines on memory, then records are appended, read back and materialized, and
+// nothing is left of one when the next is opened.
 func TestObjectsCanLiveInMemory(t *testing.T) {
 	opts := options(t)
 	opts.Storage.URL = "mem://"
 	opts.WAL.Linger = time.Millisecond
-	e := open(t, opts)
-	s, err := e.EnsureStream(t.Context(), "shop/orders", engine.StreamConfig{})
+	for range 2 {
+		e := open(t, opts)
+		require.Empty(t, e.Streams())
+		s, err := e.EnsureStream(t.Context(), "shop/orders", engine.StreamConfig{})
+		require.NoError(t, err)
+		appendOrders(t, s, 0, 10)
+		log, err := s.Log(0)
+		require.NoError(t, err)
+		records, err := log.Read(t.Context(), 3, engine.ReadLimits{MaxMessages: 2})
+		require.NoError(t, err)
+		require.Len(t, records.Records, 2)
+		require.Equal(t, engine.Offset(5), records.Next)
+		at, err := log.OffsetAt(t.Context(), time.Now().Add(time.Hour))
+		require.NoError(t, err)
+		require.Equal(t, engine.Offset(10), at)
+		require.NoError(t, e.Close(t.Context()))
+	}
+	left, err := os.ReadDir(opts.DataDir)
 	require.NoError(t, err)
-	appendOrders(t, s, 0, 10)
-	log, err := s.Log(0)
-	require.NoError(t, err)
-	records, err := log.Read(t.Context(), 3, engine.ReadLimits{MaxMessages: 2})
-	require.NoError(t, err)
-	require.Len(t, records.Records, 2)
-	require.Equal(t, engine.Offset(5), records.Next)
-	at, err := log.OffsetAt(t.Context(), time.Now().Add(time.Hour))
-	require.NoError(t, err)
-	require.Equal(t, engine.Offset(10), at)
-	require.NoError(t, e.Close(t.Context()))
+	require.Empty(t, left)
+
+	opts.Observe = true
+	_, err = engine.Open(t.Context(), opts)
+	require.ErrorIs(t, err, engine.ErrInvalid)
+	require.ErrorContains(t, err, "storage.url")
 }
