@@ -66,7 +66,7 @@ The content of a message is the record's value, byte for byte; nothing is parsed
 
 ### Errors
 
-A message that can never be written (too large, a partition that does not exist, a timestamp that is no number) fails alone: the rest of its batch is written, and retries repeat only the failed ones. When it cannot be told whether records were appended, the error says that the outcome is unknown; a retry may then write them twice, each at an offset of its own. While the store or coordination does not answer, writes wait, and a warning names what they wait for. When it cannot be reached at all at the start, ` + "`/ready`" + ` is 503 for three attempts, of at most 15 seconds each; then the output counts as connected and refuses batches until it gets through, so that a ` + "`fallback`" + ` output takes over. What only a change of the configuration or of the data can heal stays 503.
+A message that can never be written (too large, a partition that does not exist, a timestamp that is no number) fails alone: the rest of its batch is written, and retries repeat only the failed ones. When it cannot be told whether records were appended, the error says that the outcome is unknown; a retry may then write them twice, each at an offset of its own. While the store or coordination does not answer, writes wait, and a warning names what they wait for. When it cannot be reached at all at the start, ` + "`/ready`" + ` is 503 for three attempts, of at most 15 seconds each; then the output counts as connected and refuses batches until it gets through, so that a ` + "`fallback`" + ` output takes over. What only a change of the configuration or of the data can heal ends ` + "`lakestream run`" + `; elsewhere it stays 503.
 
 ### Performance
 
