@@ -23,7 +23,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(binaryDir, "lakestream")
-	build := exec.Command("go", "build", "-o", path, ".") //nolint:noctx,gosec // as long as it takes, to a path of our own
+	build := exec.Command("go", "build", "-o", path, ".") //nolint:gosec // to a path of our own
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

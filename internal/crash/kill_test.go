@@ -46,7 +46,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	for d := range directories {
 		t.Run(fmt.Sprintf("directory%d", d), func(t *testing.T) {
 			t.Parallel()
-			random := chance(100+d)
+			random := chance(100 + d)
 			w := newWorld(t)
 			for range kills {
 				w.killedAt(crash.Kill{Point: crash.AnyPoint, Passing: 1 + random.IntN(60)})
@@ -66,7 +66,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	for d := range directories {
 		t.Run(fmt.Sprintf("directory%d", d), func(t *testing.T) {
 			t.Parallel()
-			random := chance(200+d)
+			random := chance(200 + d)
 			w := newWorld(t)
 			for range kills {
 				spec := w.spec()
@@ -94,7 +94,7 @@ func TestKilledWhileStarting(t *testing.T) {
 	for d := range directories {
 		t.Run(fmt.Sprintf("directory%d", d), func(t *testing.T) {
 			t.Parallel()
-			random := chance(300+d)
+			random := chance(300 + d)
 			w := newWorld(t)
 			for range kills {
 				p := w.start(w.spec())

@@ -92,6 +92,7 @@ func (w *world) requireClean(end crash.Ending) {
 	w.t.Helper()
 	require.False(w.t, end.Killed, end.Output)
 	require.Zero(w.t, end.Code, end.Output)
+	require.False(w.t, end.Raced, end.Output)
 }
 
 func (w *world) check() {
