@@ -141,5 +141,5 @@ func (s *shardEngine) explainLag(id base.StreamID, lag base.Offset) string {
 	table, _ := s.tableOf(id)
 	trouble, _ := s.tableTrouble(id, table.String())
 	why := cmp.Or(trouble.Reason, "the time was too short (drain_timeout)")
-	return fmt.Sprintf("table %s lacks %d records: %s", table, lag, why)
+	return fmt.Sprintf("table %s lacks %d of the log's records: %s", table, lag, why)
 }

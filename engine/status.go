@@ -108,6 +108,18 @@ type TableStatus struct {
 	UUID        string `json:"uuid,omitempty"`
 	Location    string `json:"location,omitempty"`
 	Metadata    string `json:"metadata,omitempty"`
+	// DeadLetterTable is nil until a first record could not become a row.
+	DeadLetterTable *DeadLetterStatus `json:"dead_letter_table,omitempty"`
+}
+
+// DeadLetterStatus is the state of the table that takes what cannot become a row.
+type DeadLetterStatus struct {
+	Name     string `json:"name"`
+	Snapshot int64  `json:"snapshot,omitempty"`
+	Rows     int64  `json:"rows"`
+	UUID     string `json:"uuid"`
+	Location string `json:"location"`
+	Metadata string `json:"metadata"`
 }
 
 // Status looks at everything. What does not answer becomes a problem in the
@@ -207,6 +219,10 @@ func (e *Engine) tableStatus(ctx context.Context, s *shardEngine, info catalog.S
 	}
 	if loaded, err := e.tables.Load(ctx, dead); err == nil {
 		t.DeadLetters = loaded.Rows
+		t.DeadLetterTable = &DeadLetterStatus{
+			Name: dead.String(), Snapshot: loaded.Head, Rows: loaded.Rows,
+			UUID: loaded.UUID, Location: loaded.Location, Metadata: loaded.Metadata,
+		}
 	}
 	if t.troubled() {
 		st.tableProblem(t)

@@ -37,5 +37,5 @@ func writeCompaction(p *page, done engine.Compacted) {
 		p.linef("nothing was left to compact")
 		return
 	}
-	p.linef("compacted %s of objects in %s, rewriting %s", size(done.ReadBytes), number(done.Passes)+" passes", plural(done.Logs, "log"))
+	p.linef("compacted %s of objects in %s, rewriting %s", size(done.ReadBytes), plural(done.Passes, "pass"), plural(done.Logs, "log"))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -31,7 +33,7 @@ func (a app) status() *ucli.Command {
 				return in.watchStatus(ctx)
 			}
 			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
-				status, err := in.printStatus(ctx, e)
+				status, err := in.printStatus(ctx, e, false)
 				if err == nil && check && len(status.Problems) > 0 {
 					err = fmt.Errorf("%w: %s", errCheck, plural(len(status.Problems), "problem"))
 				}
@@ -41,10 +43,20 @@ func (a app) status() *ucli.Command {
 	})
 }
 
-func (in *invocation) printStatus(ctx context.Context, e *engine.Engine) (engine.Status, error) {
+// clearScreen makes room for the next look where a person watches.
+func (in *invocation) clearScreen() {
+	if file, ok := in.stdout.(*os.File); ok && isTerminal(file) && !in.common.json {
+		_, _ = io.WriteString(file, "\x1b[H\x1b[2J") // the print that follows returns the error
+	}
+}
+
+func (in *invocation) printStatus(ctx context.Context, e *engine.Engine, redraw bool) (engine.Status, error) {
 	status := e.Status(ctx)
 	if err := ctx.Err(); err != nil {
 		return status, fmt.Errorf("looking at everything: %w", err)
+	}
+	if redraw {
+		in.clearScreen()
 	}
 	return status, in.print(status, func(p *page) { writeStatus(p, &status) })
 }
@@ -56,7 +68,7 @@ func (in *invocation) watchStatus(ctx context.Context) error {
 	err := in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
 		for {
 			looking, cancel := each.bounded(ctx)
-			_, err := in.printStatus(looking, e)
+			_, err := in.printStatus(looking, e, true)
 			cancel()
 			if err != nil {
 				return err
@@ -91,6 +103,7 @@ func writeStatus(p *page, status *engine.Status) {
 	)
 	p.linef("")
 	writeStreams(p, status.Streams)
+	writeDeadLetters(p, status.Streams)
 	p.linef("")
 	writeHealth(p, status)
 }
@@ -125,6 +138,28 @@ func writeStreams(p *page, streams []engine.StreamStatus) {
 	p.table([]string{"STREAM", "PARTITIONS#", "RECORDS#", "SIZE#", "TABLE", "STATE", "ROWS#", "DEAD LETTERS#", "BEHIND#"}, rows)
 }
 
+// maxDeadLetterTables bounds the dead-letter tables that a status points to.
+const maxDeadLetterTables = 10
+
+// writeDeadLetters says where the records are that could not become rows.
+func writeDeadLetters(p *page, streams []engine.StreamStatus) {
+	found := 0
+	for _, s := range streams {
+		if s.Table == nil || s.Table.DeadLetters == 0 {
+			continue
+		}
+		if found++; found == 1 {
+			p.linef("")
+		}
+		if found <= maxDeadLetterTables {
+			p.linef("%s of %s: see lakestream table head %s", plural(s.Table.DeadLetters, "dead letter"), s.Table.Name, s.Table.DeadLetterTable.Name)
+		}
+	}
+	if found > maxDeadLetterTables {
+		p.linef("and %s with dead letters: see table ls", plural(found-maxDeadLetterTables, "more table"))
+	}
+}
+
 // writeHealth says what is wrong and what to do next.
 func writeHealth(p *page, status *engine.Status) {
 	for _, problem := range status.Problems {
@@ -156,6 +191,9 @@ func writeHealth(p *page, status *engine.Status) {
 func plural[T int | int64](n T, noun string) string {
 	if n == 1 {
 		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "s") {
+		noun += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

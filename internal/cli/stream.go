@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	ucli "github.com/urfave/cli/v2"
@@ -31,7 +33,7 @@ func (a app) streamDescribe() *ucli.Command {
 		name: "describe", usage: "Show a stream and each of its partitions", args: "STREAM", min: 1, max: 1,
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
-				s, err := e.Stream(in.args[0])
+				s, err := findStream(e, in.args[0])
 				if err != nil {
 					return err
 				}
@@ -43,6 +45,21 @@ func (a app) streamDescribe() *ucli.Command {
 			})
 		},
 	})
+}
+
+// findStream returns the stream of a name as a stream or as a table is written:
+// namespace/name, namespace.name, or a name in the namespace "default".
+func findStream(e *engine.Engine, name string) (*engine.Stream, error) {
+	s, err := e.Stream(name)
+	if !errors.Is(err, engine.ErrNotFound) {
+		return s, err
+	}
+	for _, s := range e.Streams() {
+		if strings.Replace(s.Name(), "/", ".", 1) == name {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("%w; stream ls shows those that are", err)
 }
 
 func writeStream(p *page, s *engine.StreamStatus) {

@@ -31,14 +31,28 @@ func (a app) tableList() *ucli.Command {
 			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
 				tables := []tableEntry{}
 				for _, s := range e.Status(ctx).Streams {
-					if s.Table != nil {
-						tables = append(tables, tableEntry{TableStatus: *s.Table, Stream: s.Name})
+					if s.Table == nil {
+						continue
+					}
+					tables = append(tables, tableEntry{TableStatus: *s.Table, Stream: s.Name})
+					if s.Table.DeadLetterTable != nil {
+						tables = append(tables, tableEntry{TableStatus: deadLetters(s.Table), Stream: s.Name})
 					}
 				}
 				return in.print(tables, func(p *page) { writeTables(p, tables) })
 			})
 		},
 	})
+}
+
+// deadLetters shows the dead-letter table of a table as one in its own right.
+func deadLetters(t *engine.TableStatus) engine.TableStatus {
+	shown := engine.TableStatus{Name: t.Name, State: t.State, Reason: t.Reason, NextAction: t.NextAction, Behind: t.Behind}
+	if d := t.DeadLetterTable; d != nil {
+		shown.Name, shown.Snapshot, shown.Rows = d.Name, d.Snapshot, d.Rows
+		shown.UUID, shown.Location, shown.Metadata = d.UUID, d.Location, d.Metadata
+	}
+	return shown
 }
 
 func writeTables(p *page, tables []tableEntry) {
@@ -73,6 +87,10 @@ func (a app) tableDescribe() *ucli.Command {
 					columns = []engine.Column{} // it was not created yet
 				}
 				d := tableDescription{tableEntry: tableEntry{TableStatus: *stream.Table, Stream: stream.Name}, Columns: columns}
+				if t.IsDeadLetters() {
+					d.TableStatus = deadLetters(stream.Table)
+					d.Name = t.Name() // also before it is created
+				}
 				return in.print(d, func(p *page) { writeTable(p, &d) })
 			})
 		},

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	ucli "github.com/urfave/cli/v2"
 
@@ -42,14 +45,20 @@ func (a app) tableHead() *ucli.Command {
 
 func (in *invocation) head(ctx context.Context, t *engine.Table, chosen []string, limit int) error {
 	shown, left := chosen, 0
-	if len(chosen) == 0 && !in.common.json {
+	types := map[string]string{}
+	if !in.common.json {
 		all, err := t.Columns(ctx)
 		if err != nil {
 			return err
 		}
 		for _, c := range all {
-			shown = append(shown, c.Name)
+			types[c.Name] = c.Type
+			if len(chosen) == 0 {
+				shown = append(shown, c.Name)
+			}
 		}
+	}
+	if len(chosen) == 0 {
 		left = max(0, len(shown)-maxTextColumns)
 		shown = shown[:len(shown)-left]
 	}
@@ -60,7 +69,7 @@ func (in *invocation) head(ctx context.Context, t *engine.Table, chosen []string
 	if rows == nil {
 		rows = []engine.Row{}
 	}
-	if err := in.print(rows, func(p *page) { writeRows(p, shown, rows) }); err != nil {
+	if err := in.print(rows, func(p *page) { writeRows(p, shown, types, rows) }); err != nil {
 		return err
 	}
 	if left > 0 {
@@ -78,21 +87,32 @@ func splitNames(list string) (names []string) {
 	return names
 }
 
-func writeRows(p *page, columns []string, rows []engine.Row) {
+func writeRows(p *page, columns []string, types map[string]string, rows []engine.Row) {
 	cells := make([][]string, len(rows))
 	for i, row := range rows {
 		for _, name := range columns {
-			cells[i] = append(cells[i], cellText(row[name]))
+			cells[i] = append(cells[i], cellText(types[name], row[name]))
 		}
 	}
 	p.table(append([]string(nil), columns...), cells)
 }
 
-// cellText shows a string without its quotes, and nothing for null.
-func cellText(value json.RawMessage) string {
+// cellText shows a value for people: text without its quotes, bytes as text where
+// they are, a time of day at one width, and nothing for null.
+func cellText(columnType string, value json.RawMessage) string {
 	var text string
-	if json.Unmarshal(value, &text) == nil {
-		return text
+	if json.Unmarshal(value, &text) != nil {
+		return string(value)
 	}
-	return string(value)
+	switch columnType {
+	case "binary":
+		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(decoded) {
+			return string(decoded)
+		}
+	case "timestamptz":
+		if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+			return stamp(at)
+		}
+	}
+	return text
 }
