@@ -32,11 +32,12 @@ func (m materializer) Prepare(ctx context.Context, r compaction.TableRequest) ([
 		return nil, err
 	}
 	main, dead := tableIdents(r.Table)
-	if err := m.checkBinding(ctx, r.Stream, main); err != nil {
+	owner := compaction.TableOwner(r.Cluster, r.Shard, r.Stream)
+	if err := m.checkBinding(ctx, r.Stream, owner, main); err != nil {
 		return nil, err
 	}
 	request := prepare.Request{
-		Owner: compaction.TableOwner(r.Cluster, r.Shard, r.Stream), Main: main, DeadLetter: dead, System: system,
+		Owner: owner, Main: main, DeadLetter: dead, System: system,
 		FilePrefix: fmt.Sprintf("%s-%d-%d", r.Shard, r.Writer, r.Seq), Clock: m.clock, CrashPoint: m.crash,
 	}
 	for _, s := range r.Sources {
@@ -47,7 +48,7 @@ func (m materializer) Prepare(ctx context.Context, r compaction.TableRequest) ([
 
 // checkBinding refuses a table that was dropped or replaced before anything is
 // written for it: what takes its place must be asked for.
-func (m materializer) checkBinding(ctx context.Context, stream base.StreamID, main materialization.Ident) error {
+func (m materializer) checkBinding(ctx context.Context, stream base.StreamID, owner string, main materialization.Ident) error {
 	bound := ""
 	m.view.Inspect(func(s *shard.State) {
 		if found, ok := s.Stream(stream); ok {
@@ -65,6 +66,8 @@ func (m materializer) checkBinding(ctx context.Context, stream base.StreamID, ma
 		return err
 	case table.UUID != bound:
 		return fmt.Errorf("%w: it was replaced: its uuid is %s, not %s: %w", errTableReplaced, table.UUID, bound, base.ErrConflict)
+	case table.Properties[materialization.PropertyOwner] != owner:
+		return fmt.Errorf("%w: its property %s was changed or removed: %w", errTableReplaced, materialization.PropertyOwner, base.ErrConflict)
 	}
 	return nil
 }

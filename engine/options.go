@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -193,6 +194,10 @@ func (o Options) Validate() error {
 	if o.Catalog.Type != "sql" {
 		errs = append(errs, fmt.Errorf("catalog.type %q: want sql: %w", o.Catalog.Type, base.ErrInvalid))
 	}
+	errs = append(errs,
+		schemeOf("catalog.uri", o.Catalog.URI, "sqlite"),
+		schemeOf("catalog.warehouse", o.Catalog.Warehouse, "file", "mem"),
+	)
 	if o.inMemory() && (o.Observe || len(o.NATS.URLs) > 0) {
 		errs = append(errs, fmt.Errorf("storage.url %s: memory belongs to one process and cannot be shared: %w", o.Storage.URL, base.ErrInvalid))
 	}
@@ -217,6 +222,15 @@ func (o Options) Check() error {
 		return fmt.Errorf("data_dir: %w", err)
 	}
 	return nil
+}
+
+// schemeOf checks that an address is a path or has one of the schemes.
+func schemeOf(field, address string, schemes ...string) error {
+	scheme, _, found := strings.Cut(address, "://")
+	if !found || slices.Contains(schemes, scheme) {
+		return nil
+	}
+	return fmt.Errorf("%s %s://…: want a path or %s://: %w", field, scheme, strings.Join(schemes, ":// or "), base.ErrInvalid)
 }
 
 func between(field string, value, low, high int64) error {

@@ -66,11 +66,13 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	opts := options(t)
 	opts.Shards, opts.WAL.Linger, opts.LeaseTTL = 99, -time.Second, time.Second
 	opts.NATS.URLs = []string{"nats://127.0.0.1:1"}
+	opts.Catalog.URI, opts.Catalog.Warehouse = "postgres://user:secret@db/x", "s3://bucket/x"
 	_, err := engine.Open(t.Context(), opts)
 	require.ErrorIs(t, err, engine.ErrInvalid)
-	for _, field := range []string{"shards 99", "wal.linger -1s", "lease_ttl 1s", "storage.url"} {
+	for _, field := range []string{"shards 99", "wal.linger -1s", "lease_ttl 1s", "storage.url", "catalog.uri postgres://", "catalog.warehouse s3://"} {
 		require.ErrorContains(t, err, field)
 	}
+	require.NotContains(t, err.Error(), "secret")
 }
 
 // Given a directory that does not exist, when an engine only looks, then it says so

@@ -53,7 +53,7 @@ func (c *connection) close(ctx context.Context) error {
 	c.engine, c.release = nil, nil
 	err := release(ctx)
 	if errors.Is(err, engine.ErrTablesBehind) {
-		c.logger.Warn("everything is durable in the log, but tables are behind; the next run catches up", "reason", err.Error())
+		c.logger.Warn("everything is durable in the log, but tables are behind; status says what to do", "reason", err.Error())
 		return nil
 	}
 	return err

@@ -88,3 +88,62 @@ func TestAViewOutlivesALeaderThatIsBehindForAWhile(t *testing.T) {
 	_, err = w.publish(v, "clicks")
 	require.NoError(t, err)
 }
+
+// holedLog is a commit log of which one revision can no longer be read.
+type holedLog struct {
+	coord.CommitLog
+	lost base.Revision
+}
+
+func (l *holedLog) Watch(ctx context.Context, from base.Revision) (coord.Watch, error) {
+	inner, err := l.CommitLog.Watch(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	w := &holedWatch{Watch: inner, entries: make(chan coord.Entry)}
+	go func() {
+		defer close(w.entries)
+		for e := range inner.Entries() {
+			if e.Revision != l.lost {
+				w.entries <- e
+			}
+		}
+	}()
+	return w, nil
+}
+
+type holedWatch struct {
+	coord.Watch
+	entries chan coord.Entry
+}
+
+func (w *holedWatch) Entries() <-chan coord.Entry { return w.entries }
+
+func (w *holedWatch) Stop() {
+	w.Watch.Stop()
+	for range w.entries {
+		continue // until the watch below has ended
+	}
+}
+
+// Following a log from whose middle a record vanished must end: nothing brings the
+// record back, and nothing after it can be folded.
+func TestAViewStopsWhereTheStoreLostARecord(t *testing.T) {
+	w := newWorld(t)
+	whole := w.open()
+	for _, name := range []string{"a", "b", "c"} {
+		_, err := w.publish(whole, name)
+		require.NoError(t, err)
+	}
+	log, err := w.server.Open("instance").Log(t.Context(), testShard.String())
+	require.NoError(t, err)
+	opened := make(chan error, 1)
+	go func() {
+		_, err := shard.OpenView(t.Context(), w.options(&holedLog{CommitLog: log, lost: 3}))
+		opened <- err
+	}()
+	w.until("the view gives up", func() bool { return len(opened) == 1 })
+	err = <-opened
+	require.ErrorIs(t, err, base.ErrCorrupt)
+	require.ErrorContains(t, err, "lacks revision 3")
+}

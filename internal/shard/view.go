@@ -30,6 +30,9 @@ const (
 	// believed: a leader that was elected just now may not have caught up.
 	lossPatience = 30 * time.Second
 	lossAnswers  = 5
+	// holeAnswers is how often in a row a watch must leave out the same revision,
+	// which the leader says it has, until the store counts as damaged.
+	holeAnswers = 20
 )
 
 // ViewOptions are what a view needs. All fields are required.
@@ -65,6 +68,12 @@ type View struct {
 	short struct {
 		answers int
 		since   time.Time
+	}
+	// hole is how often in a row a watch left out what follows a revision. Only
+	// the following goroutine uses it.
+	hole struct {
+		answers int
+		after   base.Revision
 	}
 }
 
@@ -109,7 +118,7 @@ func (v *View) run(ctx context.Context) {
 		if err == nil || ctx.Err() != nil || v.Err() != nil {
 			continue
 		}
-		v.opts.Logger.Warn("watching the commit log again", "shard", v.opts.Shard.String(),
+		v.opts.Logger.Log(ctx, levelOf(err), "watching the commit log again", "shard", v.opts.Shard.String(),
 			"revision", uint64(v.Revision()), "reason", err.Error())
 		select {
 		case <-v.opts.Clock.After(retryDelay):
@@ -119,6 +128,19 @@ func (v *View) run(ctx context.Context) {
 	if err := v.Err(); err != nil && !errors.Is(err, base.ErrClosed) {
 		v.opts.Logger.Error("the shard stopped", "shard", v.opts.Shard.String(), "reason", err.Error())
 	}
+}
+
+// errInterrupted marks the end of a watch whose connection came or went. The store
+// tells of that once; its shards need not repeat it.
+var errInterrupted = errors.New("interrupted")
+
+// levelOf is how loud the reason for another watch is told: a suspicion that the
+// store left something out is, an interruption is not.
+func levelOf(reason error) slog.Level {
+	if errors.Is(reason, errInterrupted) || errors.Is(reason, base.ErrUnavailable) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // follow runs one watch, from the newest applied revision on so that the overlap
@@ -138,7 +160,7 @@ func (v *View) follow(ctx context.Context) error {
 		select {
 		case e, ok := <-watch.Entries():
 			if !ok {
-				return errors.New("the watch was closed")
+				return fmt.Errorf("%w: the watch was closed", errInterrupted)
 			}
 			if err := v.Apply(e); errors.Is(err, ErrGap) {
 				return v.gap(ctx, err)
@@ -162,8 +184,19 @@ func (v *View) gap(ctx context.Context, gap error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	first, _, err := v.opts.Log.Bounds(ctx)
-	if err == nil && first > v.Revision()+1 {
+	if err != nil {
+		return gap
+	}
+	if v.hole.after != v.Revision() {
+		v.hole.after, v.hole.answers = v.Revision(), 0
+	}
+	v.hole.answers++
+	switch {
+	case first > v.Revision()+1:
 		v.Stop(fmt.Errorf("the log of %s begins at revision %d, after %d: %w", v.opts.Shard, first, v.Revision(), base.ErrCorrupt))
+	case v.hole.answers >= holeAnswers:
+		v.Stop(fmt.Errorf("the log of %s lacks revision %d: the coordination store is damaged, restore it from a copy: %w",
+			v.opts.Shard, v.Revision()+1, base.ErrCorrupt))
 	}
 	return gap
 }
@@ -180,7 +213,7 @@ func (c *silenceCheck) check(ctx context.Context) error {
 	v := c.view
 	if v.opts.Reconnects() != c.reconnects {
 		v.short.answers = 0
-		return errors.New("the connection was made again")
+		return fmt.Errorf("%w: the connection was made again", errInterrupted)
 	}
 	now := v.Revision()
 	if now != c.seen {

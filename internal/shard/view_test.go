@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -47,7 +48,10 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) open() *shard.View {
+func (w *world) open() *shard.View { return w.openLogging(io.Discard) }
+
+// openLogging opens a view whose log goes to out, all of it.
+func (w *world) openLogging(out io.Writer) *shard.View {
 	w.t.Helper()
 	store := coord.NewFaulty(w.server.Open("instance"), func(c coord.Call) coord.Fault {
 		w.mu.Lock()
@@ -60,7 +64,12 @@ func (w *world) open() *shard.View {
 	})
 	log, err := store.Log(w.t.Context(), testShard.String())
 	require.NoError(w.t, err)
-	return w.openOn(log)
+	opts := w.options(log)
+	opts.Logger = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	view, err := shard.OpenView(w.t.Context(), opts)
+	require.NoError(w.t, err)
+	w.t.Cleanup(view.Close)
+	return view
 }
 
 func (w *world) openOn(log coord.CommitLog) *shard.View {
