@@ -2,8 +2,10 @@ package natskv_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,8 +138,14 @@ func TestAKilledHolderLeavesEverythingButItsLease(t *testing.T) {
 	last := c.kill(t)
 	require.FileExists(t, filepath.Join(dir, "port.json"), "it had no time to remove it")
 
-	s := openDir(t, dir)
+	var log bytes.Buffer
+	options := embedded(dir)
+	options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s, err := natskv.OpenEmbedded(t.Context(), options)
+	require.NoError(t, err)
+	closeAtEnd(t, s)
 	require.True(t, s.Holds())
+	require.Empty(t, log.String(), "recovering its files is the server's everyday work")
 	checkChildRecords(t, replay(t, openLog(t, s)), last)
 	lease, err := coord.AcquireLease(t.Context(), s.Documents(), base.SystemClock{}, "lease.job", "parent", leaseTTL)
 	require.NoError(t, err, "the lease of the killed process is gone")

@@ -69,6 +69,7 @@ func startServer(ctx context.Context, dir, prefix string, logger *slog.Logger) (
 	if !srv.ReadyForConnections(startLimit) {
 		return nil, errors.New("starting embedded server: it does not accept connections")
 	}
+	log.running.Store(true)
 	started := &embeddedServer{Server: srv, token: token}
 	if err := started.clearLeases(ctx, prefix); err != nil {
 		return nil, err
