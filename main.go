@@ -8,10 +8,12 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	_ "github.com/redpanda-data/benthos/v4/public/components/io"   // file, http, stdin and others
 	_ "github.com/redpanda-data/benthos/v4/public/components/pure" // mapping, broker, generate and others
 	"github.com/redpanda-data/benthos/v4/public/service"
+	ucli "github.com/urfave/cli/v2"
 
 	"github.com/lakestream-go/lakestream/config"
 	"github.com/lakestream-go/lakestream/engine"
@@ -70,6 +72,7 @@ func endWhenRefused(ctx context.Context, args []string) (context.Context, func()
 // engines closed.
 func runBenthos(ctx context.Context, args []string, closed *closings) (code int, err error) {
 	engine.OnClose(closed.add)
+	sayWhatWeAre()
 	release, built := buildInfo()
 	options := []service.CLIOptFunc{
 		service.CLIOptSetArgs(args...),
@@ -85,6 +88,15 @@ func runBenthos(ctx context.Context, args []string, closed *closings) (code int,
 		options = append(options, service.CLIOptAddCommand(command))
 	}
 	return service.RunCLIToCode(ctx, options...)
+}
+
+// headline is what the help of the command line begins with.
+const headline = "lakestream - Benthos pipelines whose streams are Iceberg tables - " + documentationURL
+
+// sayWhatWeAre puts the headline where Benthos, which has no option for it, would
+// introduce itself.
+func sayWhatWeAre() {
+	ucli.AppHelpTemplate = strings.Replace(ucli.AppHelpTemplate, `{{template "helpNameTemplate" .}}`, headline, 1)
 }
 
 // mainSchema is that of Benthos with our top-level block and defaults.

@@ -160,6 +160,13 @@ func TestADirectoryThatCannotServeEndsThePipeline(t *testing.T) {
 }
 
 // The API of a pipeline is for this machine unless someone asks for more.
+func TestTheHelpSaysWhatTheBinaryIs(t *testing.T) {
+	got := lakestream(t, t.TempDir(), "--help")
+	require.Zero(t, got.code)
+	require.Contains(t, got.stdout, "lakestream - Benthos pipelines whose streams are Iceberg tables")
+	require.NotContains(t, got.stdout, "mundane")
+}
+
 func TestTheAPIListensOnLoopback(t *testing.T) {
 	got := lakestream(t, t.TempDir(), "create", "stdin//drop")
 	require.Zero(t, got.code)
