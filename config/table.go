@@ -22,7 +22,7 @@ func tableField() *service.ConfigField {
 			LintRule(lintOneOf("partition", "offset", "timestamp", "key", "headers")).
 			Description("Columns that every row has beside its own: `partition`, `offset`, `timestamp`, `key`, `headers`, named with two underscores before. Empty means the first three; the first two are always needed.").
 			Example([]string{"partition", "offset", "timestamp", "key"}),
-	).Description("The stream's Iceberg table. What is set here is applied when the output connects; what is not keeps what the stream has. How payloads become rows: https://github.com/lakestream-go/lakestream/blob/main/docs/reference/tables.md")
+	).Description("The stream's Iceberg table. What is set here is applied when the output connects; what is not keeps what the stream has. How payloads become rows: https://github.com/lakestream-go/lakestream/blob/main/docs/tables.md")
 }
 
 // table reads a table object.

@@ -16,7 +16,7 @@ import (
 
 // The reference shows payloads and their rows side by side: they are these.
 func TestTheReferenceShowsTheRowsOfItsPayloads(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/reference/tables.md")
+	page, err := os.ReadFile("../../../docs/tables.md")
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(page), "```json\n")
 	block, _, _ := strings.Cut(rest, "\n```")
