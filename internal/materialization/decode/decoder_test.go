@@ -20,11 +20,48 @@ import (
 
 type row = decodetest.Row
 
+// landing is what becomes of one payload.
+type landing struct {
+	story, landed, payload string
+	want                   row
+}
+
+func (l landing) run(t *testing.T) {
+	rows := rowsOf(t, decoderOf(t, landedBy(l.landed), schema.Limits{}), l.payload)
+	require.Equal(t, []row{l.want}, []row{user(rows[0])})
+	decodetest.RequireSame(t, []byte(l.payload), rows[0])
+	decodetest.RequireClaims(t, []byte(l.payload), rows[0])
+}
+
+// Given several members that match one column, then one of them claims it.
+func TestOneMemberClaimsAColumn(t *testing.T) {
+	for _, test := range []landing{
+		{"another case fills the column", `{"id":1}`, `{"ID":5}`, row{"id": int64(5)}},
+		{"the exact name wins", `{"id":1}`, `{"id":5,"ID":6}`, row{"id": int64(5), "__overflow": `{"ID":6}`}},
+		{"wherever it stands", `{"id":1}`, `{"ID":44,"id":4}`, row{"id": int64(4), "__overflow": `{"ID":44}`}},
+		{"even when its value does not fit", `{"id":1}`, `{"id":12345678901234567890123456789,"ID":3}`, row{
+			"__overflow": `{"id":12345678901234567890123456789,"ID":3}`,
+		}},
+		{"or is null", `{"id":1}`, `{"ID":6,"id":null}`, row{"__overflow": `{"ID":6}`}},
+		{"without one, the first wins", `{"id":1}`, `{"Id":"x","ID":6}`, row{"__overflow": `{"Id":"x","ID":6}`}},
+		{"a null that comes first", `{"id":1}`, `{"ID":null,"Id":6}`, row{"__overflow": `{"Id":6}`}},
+		{
+			"the same name again and again", `{"id":1}`, `{"ID":4,"ID":3,"id":5,"id":6,"id":7,"id":8}`,
+			row{"id": int64(5), "__overflow": `{"id":6,"id~#2":7,"id~#3":8,"ID":4,"ID~#2":3}`},
+		},
+		{
+			"in each object of a list", `{"l":[{"a":1}]}`, `{"l":[{"A":1},{"A":2,"a":3},{"a":4,"A":5}]}`,
+			row{"l": []any{row{"a": int64(1)}, row{"a": int64(3)}, row{"a": int64(4)}}, "__overflow": `{"l.1.A":2,"l.2.A":5}`},
+		},
+		{"a struct under another name", `{"o":{"a":1}}`, `{"O":{"A":2,"b":3}}`, row{"o": row{"a": int64(2)}, "__overflow": `{"O.b":3}`}},
+		{"a twin in a struct", `{"o":{"a":1}}`, `{"o":{"a":1},"O":{"a":2}}`, row{"o": row{"a": int64(1)}, "__overflow": `{"O":{"a":2}}`}},
+	} {
+		t.Run(test.story, test.run)
+	}
+}
+
 func TestValuesLandInTheirColumnsOrInTheOverflow(t *testing.T) {
-	for _, test := range []struct {
-		story, landed, payload string
-		want                   row
-	}{
+	for _, test := range []landing{
 		{
 			"scalars", `{"i":1,"d":1.5,"s":"x","b":true}`, `{"b":false,"s":"é\n","d":2,"i":-3}`,
 			row{"i": int64(-3), "d": 2.0, "s": "é\n", "b": false},
@@ -58,25 +95,6 @@ func TestValuesLandInTheirColumnsOrInTheOverflow(t *testing.T) {
 		},
 		{"no column", `{"a":1}`, `{"a":1,"b":{"c":[true]}}`, row{"a": int64(1), "__overflow": `{"b":{"c":[true]}}`}},
 		{"no column, nothing in it", `{"a":1}`, `{"b":{},"c":[],"d":null,"e":[[{"f":null}]]}`, row{}},
-		{"another case fills the column", `{"id":1}`, `{"ID":5}`, row{"id": int64(5)}},
-		{"the exact name wins", `{"id":1}`, `{"id":5,"ID":6}`, row{"id": int64(5), "__overflow": `{"ID":6}`}},
-		{"wherever it stands", `{"id":1}`, `{"ID":44,"id":4}`, row{"id": int64(4), "__overflow": `{"ID":44}`}},
-		{"even when its value does not fit", `{"id":1}`, `{"id":12345678901234567890123456789,"ID":3}`, row{
-			"__overflow": `{"id":12345678901234567890123456789,"ID":3}`,
-		}},
-		{"or is null", `{"id":1}`, `{"ID":6,"id":null}`, row{"__overflow": `{"ID":6}`}},
-		{"without one, the first wins", `{"id":1}`, `{"Id":"x","ID":6}`, row{"__overflow": `{"Id":"x","ID":6}`}},
-		{"a null that comes first", `{"id":1}`, `{"ID":null,"Id":6}`, row{"__overflow": `{"Id":6}`}},
-		{
-			"the same name again and again", `{"id":1}`, `{"ID":4,"ID":3,"id":5,"id":6,"id":7,"id":8}`,
-			row{"id": int64(5), "__overflow": `{"id":6,"id~#2":7,"id~#3":8,"ID":4,"ID~#2":3}`},
-		},
-		{
-			"in each object of a list", `{"l":[{"a":1}]}`, `{"l":[{"A":1},{"A":2,"a":3},{"a":4,"A":5}]}`,
-			row{"l": []any{row{"a": int64(1)}, row{"a": int64(3)}, row{"a": int64(4)}}, "__overflow": `{"l.1.A":2,"l.2.A":5}`},
-		},
-		{"a struct under another name", `{"o":{"a":1}}`, `{"O":{"A":2,"b":3}}`, row{"o": row{"a": int64(2)}, "__overflow": `{"O.b":3}`}},
-		{"a twin in a struct", `{"o":{"a":1}}`, `{"o":{"a":1},"O":{"a":2}}`, row{"o": row{"a": int64(1)}, "__overflow": `{"O":{"a":2}}`}},
 		{
 			"a system column's name", `{"a":1}`, `{"__offset":9,"__Overflow":"x","a":1}`,
 			row{"a": int64(1), "__overflow": `{"__offset":9,"__Overflow":"x"}`},
@@ -93,12 +111,7 @@ func TestValuesLandInTheirColumnsOrInTheOverflow(t *testing.T) {
 		{"no object and no column", `{"a":1}`, ` "x" `, row{"__overflow": `{"value":"x"}`}},
 		{"null", `{"a":1}`, `null`, row{}},
 	} {
-		t.Run(test.story, func(t *testing.T) {
-			rows := rowsOf(t, decoderOf(t, landedBy(test.landed), schema.Limits{}), test.payload)
-			require.Equal(t, []row{test.want}, []row{user(rows[0])})
-			decodetest.RequireSame(t, []byte(test.payload), rows[0])
-			decodetest.RequireClaims(t, []byte(test.payload), rows[0])
-		})
+		t.Run(test.story, test.run)
 	}
 }
 
