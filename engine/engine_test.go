@@ -13,7 +13,7 @@ import (
 
 // options are those of an engine in a directory of the test's own.
 func options(t *testing.T) engine.Options {
-	return engine.Options{DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
+	return engine.Options{DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), DrainTimeout: 5 * time.Minute}
 }
 
 func open(t *testing.T, opts engine.Options) *engine.Engine {
