@@ -335,8 +335,13 @@ func TestCloseIsBoundedByItsContext(t *testing.T) {
 	}
 	next := openDir(t, dir) // maybe by way of the server that is going away
 	eventually(t, func() bool {
-		_, err := next.Log(t.Context(), "s00")
-		return err == nil && next.Holds()
+		log, err := next.Log(t.Context(), "s00")
+		if err != nil || !next.Holds() {
+			return false
+		}
+		// The connection moves to the new server a moment after it started.
+		_, _, err = log.Bounds(t.Context())
+		return err == nil
 	})
 	assert.Equal(t, []string{"one"}, replay(t, openLog(t, next)))
 }
