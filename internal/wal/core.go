@@ -89,6 +89,7 @@ type Core struct {
 	queue     []*Object // sealed and unresolved, in commit order
 	ordinal   uint64    // of the newest object
 	uploading int
+	callers   crowd
 	failed    error
 
 	seals   [sealReasons]uint64
@@ -135,6 +136,7 @@ func (c *Core) Add(a *Append) {
 		c.open = newObject(c.ordinal)
 	}
 	c.open.add(a)
+	c.callers.came()
 	c.decide()
 }
 
@@ -190,7 +192,7 @@ func (c *Core) decide() {
 		c.seal(SealedBySize)
 	case free && o.lingered:
 		c.seal(SealedByLinger)
-	case free && o.bytes >= c.config.EagerBytes:
+	case free && (o.bytes >= c.config.EagerBytes || c.isHalf()):
 		c.seal(SealedEagerly)
 	case idle && o.waiting != Settle:
 		o.waiting = Settle
@@ -206,6 +208,7 @@ func (c *Core) seal(reason SealReason) {
 	c.queue = append(c.queue, c.open)
 	c.open = nil
 	c.seals[reason]++
+	c.callers.renew()
 	c.startUploads()
 }
 

@@ -136,6 +136,7 @@ func rejection(log base.LogID, reason shard.Reason) error {
 // object that may still be being built are not reusable.
 func (c *Core) finish(o *Object, reusable bool) {
 	o.phase = resolved
+	c.callers.left(len(o.appends))
 	for _, a := range o.appends {
 		a.reusable = reusable
 		c.do(Action{Kind: Resolve, Append: a})

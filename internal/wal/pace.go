@@ -12,18 +12,12 @@ const (
 	maxYields   = 64
 )
 
-// Then, where many callers append little at a time, it waits for half of them to
-// be in the object; the other half are on their way into the next one meanwhile. It
-// waits a companyPause at a time, at most for the linger time, and only for as long
-// as each pause brings minCompany appends: a flush costs about as much CPU as
-// Benthos takes to make a hundred messages.
+// Then it waits for company, a companyPause at a time, and only for as long as each
+// pause brings minCompany appends: a flush costs about as much CPU as Benthos takes
+// to make a hundred messages.
 const (
 	companyPause = time.Millisecond
 	minCompany   = 8
-	// smallCrowd callers are not worth waiting for.
-	smallCrowd = 32
-	// fullBytes in an object are worth a flush, however many callers they are of.
-	fullBytes = 128 << 10
 )
 
 // wakePace makes runPace look at what is to be waited for.
@@ -32,23 +26,6 @@ func (w *Writer) wakePace() {
 	case w.pace <- struct{}{}:
 	default: // it will look anyway
 	}
-}
-
-// crowd estimates how many callers append at once. The zero value is empty.
-type crowd struct {
-	size int64
-	// peak is the most that waited at one time since the last renewal.
-	peak int64
-}
-
-// saw notes that so many appends wait.
-func (c *crowd) saw(waiting int64) { c.peak = max(c.peak, waiting) }
-
-// renew returns the estimate, which grows at once and shrinks by an eighth.
-func (c *crowd) renew() int64 {
-	c.size = max(c.peak, c.size-(c.size+7)/8)
-	c.peak = 0
-	return c.size
 }
 
 // runPace does what the open object waits for: arrivals to stop, or time to pass.
@@ -71,7 +48,7 @@ func (w *Writer) runPace() {
 		w.mu.Unlock()
 		switch action.Kind { //nolint:exhaustive // no other kind is set
 		case Settle:
-			w.settle()
+			w.settle(action.Ordinal)
 			w.event(func(c *Core) { c.Settled(action.Ordinal) })
 		case Linger:
 			ordinal = action.Ordinal
@@ -80,27 +57,13 @@ func (w *Writer) runPace() {
 	}
 }
 
-// settle returns when it is worth while to flush, at the latest after the linger
-// time. Callers whose appends were just resolved are about to append again, and
-// each flush that they share saves one.
-func (w *Writer) settle() {
+// settle returns when it is worth while to flush the open object, at the latest after
+// the linger time. Callers whose appends were just resolved are about to append
+// again, and each flush that they share saves one.
+func (w *Writer) settle(ordinal uint64) {
 	latest := w.opts.Clock.Now().Add(w.opts.Linger)
 	w.awaitQuiet(latest)
-	w.awaitCompany(latest)
-}
-
-// waiting returns how many appends are not resolved.
-func (w *Writer) waiting() int64 { return w.arrivals.Load() - w.count.appends.Load() }
-
-// awaitCompany waits while more callers are about to join those that wait.
-func (w *Writer) awaitCompany(latest time.Time) {
-	w.mu.Lock()
-	callers := w.callers.renew()
-	w.mu.Unlock()
-	if callers < smallCrowd {
-		return
-	}
-	for w.waiting() < callers/2 && w.count.buffered.Load() < fullBytes {
+	for w.isCompanyDue(ordinal) {
 		before := w.arrivals.Load()
 		select {
 		case <-w.opts.Clock.After(companyPause):
@@ -114,6 +77,12 @@ func (w *Writer) awaitCompany(latest time.Time) {
 			return
 		}
 	}
+}
+
+func (w *Writer) isCompanyDue(ordinal uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.core.IsCompanyDue(ordinal)
 }
 
 // awaitQuiet yields until appends have stopped arriving. It costs next to nothing,

@@ -23,7 +23,7 @@ type Stats struct {
 	// BufferedBytes is what unresolved appends hold now.
 	BufferedBytes int64
 	// Waiting is how many appends are unresolved now.
-	Waiting int64
+	Waiting int
 	// InFlight is how many sealed objects are unresolved now.
 	InFlight int
 	// Blocked says what everything waits for, and the newest failure, when
@@ -55,14 +55,14 @@ func (w *Writer) Stats() Stats {
 		Flushes: make(map[string]uint64, sealReasons),
 		PutTime: time.Duration(w.count.putTime.Load()), CommitTime: time.Duration(w.count.commitTime.Load()),
 		PutErrors: w.count.putErrors.Load(), CommitErrors: w.count.commitErrors.Load(),
-		Writers: w.count.writers.Load(), BufferedBytes: w.count.buffered.Load(), Waiting: w.waiting(),
+		Writers: w.count.writers.Load(), BufferedBytes: w.count.buffered.Load(),
 	}
 	if _, what := w.progress(); what != "" && w.count.blocked.Load() {
 		s.Blocked = what + ": " + w.reason()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.InFlight = w.core.InFlight()
+	s.InFlight, s.Waiting = w.core.InFlight(), w.core.callers.waiting
 	for reason := range sealReasons {
 		s.Flushes[reason.String()] = w.core.seals[reason]
 	}

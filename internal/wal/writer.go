@@ -41,7 +41,6 @@ type Writer struct {
 	mu sync.Mutex
 	// All below are guarded by mu.
 	core     *Core
-	callers  crowd
 	actions  []Action // reused
 	pacing   Action   // the newest Settle or Linger that was not taken up
 	flushes  []flushWaiter
@@ -163,7 +162,6 @@ func (w *Writer) enter(a *Append) error {
 		return fmt.Errorf("appending: %w", base.ErrClosed)
 	}
 	w.arrivals.Add(1)
-	w.callers.saw(w.waiting())
 	w.core.Add(a)
 	w.performLocked()
 	return nil

@@ -135,7 +135,7 @@ func TestFewOfManyCallersWaitForTheOthers(t *testing.T) {
 	r := newRig(t, f, func(o *wal.Options) { o.Clock, o.Linger = clock, time.Minute })
 	const pause = time.Millisecond
 	results := make(chan error, 64)
-	start := func(n int, waiting int64) {
+	start := func(n, waiting int) {
 		for range n {
 			go func() { results <- r.writer.Append(t.Context(), r.batch(0, "x")) }()
 		}
