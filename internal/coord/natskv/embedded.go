@@ -66,7 +66,7 @@ func OpenEmbedded(ctx context.Context, e Embedded) (*Store, error) {
 	l := newLink(ctx)
 	conn, err := n.connect(ctx, l)
 	if err != nil {
-		return nil, errors.Join(err, n.close(ctx))
+		return nil, errors.Join(err, n.abandon(ctx))
 	}
 	n.begin(ctx)
 	label := "embedded NATS in " + e.Dir
@@ -74,7 +74,7 @@ func OpenEmbedded(ctx context.Context, e Embedded) (*Store, error) {
 	// The holder may be going away just now, and this process take over.
 	s, err = newStore(ctx, s, e.JoinWait)
 	if err != nil {
-		return nil, errors.Join(err, n.close(ctx))
+		return nil, errors.Join(err, n.abandon(ctx))
 	}
 	return s, nil
 }

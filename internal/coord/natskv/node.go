@@ -191,6 +191,17 @@ func (n *node) close(ctx context.Context) error {
 	}
 }
 
+// abandonLimit bounds the end of a server whose directory could not be opened.
+const abandonLimit = 10 * time.Second
+
+// abandon closes a node that was not opened, also when ctx is what ended it: the
+// caller has nothing that it could close later.
+func (n *node) abandon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonLimit)
+	defer cancel()
+	return n.close(ctx)
+}
+
 func (n *node) release() error {
 	n.keeper.Wait()
 	var err error
