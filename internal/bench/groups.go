@@ -151,6 +151,12 @@ func (a appending) run(ctx context.Context, b *bench) (spent cost, err error) {
 		return cost{}, err
 	}
 	defer remove()
+	before := 0
+	if a.drain {
+		if before, err = beginTable(ctx, b, dir, a.fields); err != nil {
+			return cost{}, err
+		}
+	}
 	yaml := output(dir, a.fields, a.engine)
 	e, release, err := acquire(ctx, yaml)
 	if err != nil {
@@ -167,7 +173,7 @@ func (a appending) run(ctx context.Context, b *bench) (spent cost, err error) {
 		if err := stream.Run(ctx); err != nil {
 			return err
 		}
-		if err := checkAppended(e, messages); err != nil || !a.drain {
+		if err := checkAppended(e, before+messages); err != nil || !a.drain {
 			return err
 		}
 		return release(ctx)
@@ -190,6 +196,9 @@ func (p passing) run(ctx context.Context, b *bench) (cost, error) {
 		return cost{}, err
 	}
 	defer remove()
+	if _, err := beginTable(ctx, b, dir, p.fields); err != nil {
+		return cost{}, err
+	}
 	messages := b.count(p.messages)
 	if err := fill(ctx, b, dir, messages, p.fields); err != nil {
 		return cost{}, err

@@ -98,7 +98,17 @@ func (s *stored) prepare(ctx context.Context, b *bench) error {
 	return s.err
 }
 
-// fill appends messages to a new directory, raw.
+// beginTable appends a few messages to a new directory and compacts them, so that a
+// table, where there is one, exists and has its columns: what is measured afterwards
+// is what goes on for good. It returns their number.
+func beginTable(ctx context.Context, b *bench, dir, fields string) (messages int, err error) {
+	if err := fill(ctx, b, dir, batchSize, fields); err != nil {
+		return 0, err
+	}
+	return batchSize, compactOnce(ctx, dir)
+}
+
+// fill appends messages to a directory, raw.
 func fill(ctx context.Context, b *bench, dir string, messages int, fields string) error {
 	yaml := output(dir, fields, noTables)
 	p := pipeline{in: "bench_source: {}", out: component(yaml), batches: messages / batchSize, size: batchSize}

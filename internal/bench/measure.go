@@ -123,7 +123,7 @@ func (b *bench) group(ctx context.Context, g group) (groupResult, error) {
 			if round%2 != 0 {
 				i = len(all) - 1 - turn
 			}
-			c, err := b.one(ctx, all[i])
+			c, err := b.one(ctx, g.name, all[i])
 			if err != nil {
 				return groupResult{}, fmt.Errorf("%s: %w", all[i].name, err)
 			}
@@ -141,14 +141,14 @@ func (b *bench) group(ctx context.Context, g group) (groupResult, error) {
 	return result, nil
 }
 
-// one runs a contender once. Its name is the label "case" of its goroutines in a
-// profile.
-func (b *bench) one(ctx context.Context, c contender) (cost, error) {
+// one runs a contender once. Its group and name are the label "case" of its
+// goroutines in a profile.
+func (b *bench) one(ctx context.Context, group string, c contender) (cost, error) {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	var spent cost
 	var err error
-	pprof.Do(ctx, pprof.Labels("case", c.name), func(ctx context.Context) { spent, err = c.run(ctx, b) })
+	pprof.Do(ctx, pprof.Labels("case", group+": "+c.name), func(ctx context.Context) { spent, err = c.run(ctx, b) })
 	return spent, err
 }
 
