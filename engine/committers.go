@@ -136,12 +136,9 @@ func (s *shardEngine) committer(id base.StreamID) (*committer, error) {
 	if before != nil && before.serves(table) {
 		return before, nil
 	}
-	main, dead := tableIdents(table)
-	made, err := commit.New(commit.Options{
-		Table: main, DeadLetter: dead, Tables: s.engine.tables, Source: compaction.NewTableSource(s.view, id),
-		Clock: s.engine.clock, Entropy: rand.Reader, Interval: table.CommitInterval, CrashPoint: s.engine.opts.CrashPoint,
-		OnStatus: func(status commit.Status, err error) { s.noteTable(id, main.String(), status, err) },
-	})
+	options := s.committerOptions(id, table)
+	options.OnStatus = func(status commit.Status, err error) { s.noteTable(id, table.String(), status, err) }
+	made, err := commit.New(options)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +148,15 @@ func (s *shardEngine) committer(id base.StreamID) (*committer, error) {
 	c := &committer{Committer: made, table: table, outdated: make(chan struct{})}
 	s.committers[id] = c
 	return c, nil
+}
+
+// committerOptions are those of whoever commits to a stream's table, or only looks.
+func (s *shardEngine) committerOptions(id base.StreamID, table catalog.Table) commit.Options {
+	main, dead := tableIdents(table)
+	return commit.Options{
+		Table: main, DeadLetter: dead, Tables: s.engine.tables, Source: compaction.NewTableSource(s.view, id),
+		Clock: s.engine.clock, Entropy: rand.Reader, Interval: table.CommitInterval, CrashPoint: s.engine.opts.CrashPoint,
+	}
 }
 
 func (s *shardEngine) tableOf(id base.StreamID) (table catalog.Table, ok bool) {

@@ -2,13 +2,11 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"time"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
-	"github.com/lakestream-go/lakestream/internal/compaction"
 	"github.com/lakestream-go/lakestream/internal/materialization/commit"
 	"github.com/lakestream-go/lakestream/internal/shard"
 	"github.com/lakestream-go/lakestream/internal/worker"
@@ -233,11 +231,7 @@ func (e *Engine) tableStatus(ctx context.Context, s *shardEngine, info catalog.S
 // checkTable looks at a table as its committer would, for a status that nobody's
 // committer has told: no pipeline runs, or none had anything to commit since.
 func (s *shardEngine) checkTable(ctx context.Context, info catalog.Stream) commit.Status {
-	main, dead := tableIdents(info.Table)
-	committer, err := commit.New(commit.Options{
-		Table: main, DeadLetter: dead, Tables: s.engine.tables, Source: compaction.NewTableSource(s.view, info.ID),
-		Clock: s.engine.clock, Entropy: rand.Reader,
-	})
+	committer, err := commit.New(s.committerOptions(info.ID, info.Table))
 	if err != nil {
 		return commit.Status{}
 	}
