@@ -41,7 +41,7 @@ type Engine struct {
 	started  time.Time
 
 	coordination coord.Store
-	objects      blob.Store
+	objects      *blob.Counted
 	tables       *icebergtables.Tables
 	identity     cluster.Identity
 	meta         *shard.View
@@ -171,8 +171,12 @@ func (e *Engine) openStores(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	e.objects, err = blob.Open(ctx, e.opts.storageURL(), blob.Options{MustExist: e.opts.Observe})
-	return err
+	objects, err := blob.Open(ctx, e.opts.storageURL(), blob.Options{MustExist: e.opts.Observe})
+	if err != nil {
+		return err
+	}
+	e.objects = blob.NewCounted(objects)
+	return nil
 }
 
 // openExternal and openEmbedded keep a nil *natskv.Store out of the interface.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/blob"
 	"github.com/lakestream-go/lakestream/internal/catalog"
 	"github.com/lakestream-go/lakestream/internal/materialization/commit"
 	"github.com/lakestream-go/lakestream/internal/shard"
@@ -28,6 +29,9 @@ type Status struct {
 	Streams   []StreamStatus `json:"streams"`
 	// Written counts what this engine appended since it was opened.
 	Written Written `json:"written"`
+	// Requests counts what this engine asked of the object store since it was
+	// opened.
+	Requests StoreRequests `json:"requests"`
 }
 
 // Problem is something that is wrong, and what to do next.
@@ -43,6 +47,9 @@ type Written struct {
 	Bytes   int64 `json:"bytes"`
 	Objects int64 `json:"objects"`
 }
+
+// StoreRequests counts calls of the object store and their bytes.
+type StoreRequests = blob.Stats
 
 // ShardStatus is the state of one shard as this engine's view shows it.
 type ShardStatus struct {
@@ -127,6 +134,7 @@ func (e *Engine) Status(ctx context.Context) Status {
 		Cluster: e.Cluster(), Coordination: e.coordination.String(), Storage: e.objects.String(),
 		Catalog: e.opts.catalogURI(), Warehouse: e.opts.warehouse(), Time: e.clock.Now().UTC(),
 		Problems: []Problem{}, Instances: []string{}, Shards: []ShardStatus{}, Streams: []StreamStatus{},
+		Requests: e.objects.Stats(),
 	}
 	instances, err := worker.Instances(ctx, e.coordination.Documents())
 	if err != nil {
