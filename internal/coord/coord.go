@@ -5,6 +5,11 @@
 // cursors and the cluster's identity. To add a provider, implement Store and
 // run coordtest.Run over it; to test how a caller copes with failures, wrap any
 // Store in a Faulty.
+//
+// A log holds what was put until Purge drops it, and documents hold one value a
+// key until they are deleted or expire: what bounds a store is that logs are
+// purged behind their checkpoints and that lasting keys are as few as the cluster
+// has parts. A store that is full refuses what is put and drops nothing.
 package coord
 
 import (
@@ -32,11 +37,19 @@ type CommitLog interface {
 	// reading the log tells. ErrUnavailable means that it was not.
 	Put(ctx context.Context, data []byte) (base.Revision, error)
 	// Watch delivers every entry from revision from (≥1) on, in order, then
-	// new ones as they arrive. ctx bounds the start only; Stop ends it.
+	// new ones as they arrive. Where from was purged it starts at the first
+	// retained entry, whose revision tells. ctx bounds the start only; Stop
+	// ends it.
 	Watch(ctx context.Context, from base.Revision) (Watch, error)
 	// Bounds returns the first retained and the last revision as the leader
-	// knows them, never a stale replica: 0, 0 for a log that never had a record.
+	// knows them, never a stale replica. A log that never had a record has 0, 0,
+	// and where its first record is to be n (>1), n, n-1.
 	Bounds(ctx context.Context) (first, last base.Revision, err error)
+	// Purge drops the entries with a revision below this one, for good; the last
+	// entry stays, whatever below is, so that the log keeps its place. It can be
+	// repeated, also after ErrUnknown. Running watches may or may not deliver
+	// what was dropped before they came to it.
+	Purge(ctx context.Context, below base.Revision) error
 }
 
 // Watch is a running delivery of entries.
@@ -80,6 +93,11 @@ type Store interface {
 	// Log opens the commit log of this name ("meta", "s00", …), creating it
 	// empty when absent.
 	Log(ctx context.Context, name string) (CommitLog, error)
+	// LogFrom creates the commit log of this name such that its first record
+	// gets revision first (≥1): the place of a log that was lost goes on from
+	// what is known of it. An empty log that waits for that revision is opened;
+	// any other is ErrExists and left alone. Log opens it from then on.
+	LogFrom(ctx context.Context, name string, first base.Revision) (CommitLog, error)
 	// Documents returns the cluster's documents.
 	Documents() Documents
 	// Reconnects returns a counter that grows each time the connection was

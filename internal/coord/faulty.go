@@ -14,10 +14,12 @@ type Op string
 // The operations of a Store, and OpDeliver: one entry about to reach a receiver.
 const (
 	OpLog     Op = "log"
+	OpLogFrom Op = "log from"
 	OpPut     Op = "put"
 	OpWatch   Op = "watch"
 	OpDeliver Op = "deliver"
 	OpBounds  Op = "bounds"
+	OpPurge   Op = "purge"
 	OpGet     Op = "get"
 	OpCreate  Op = "create"
 	OpUpdate  Op = "update"
@@ -72,6 +74,15 @@ func NewFaulty(store Store, decide func(Call) Fault) *Faulty {
 // Log opens the log through the wrapped store.
 func (f *Faulty) Log(ctx context.Context, name string) (CommitLog, error) {
 	log, err := disturb(ctx, f, OpLog, name, func() (CommitLog, error) { return f.store.Log(ctx, name) })
+	if err != nil {
+		return nil, err
+	}
+	return &faultyLog{f: f, name: name, log: log}, nil
+}
+
+// LogFrom creates the log through the wrapped store.
+func (f *Faulty) LogFrom(ctx context.Context, name string, first base.Revision) (CommitLog, error) {
+	log, err := disturb(ctx, f, OpLogFrom, name, func() (CommitLog, error) { return f.store.LogFrom(ctx, name, first) })
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,13 @@ func (l *faultyLog) Bounds(ctx context.Context) (base.Revision, base.Revision, e
 	return b.first, b.last, err
 }
 
+func (l *faultyLog) Purge(ctx context.Context, below base.Revision) error {
+	_, err := disturb(ctx, l.f, OpPurge, l.name, func() (struct{}, error) {
+		return struct{}{}, l.log.Purge(ctx, below)
+	})
+	return err
+}
+
 func (l *faultyLog) Watch(ctx context.Context, from base.Revision) (Watch, error) {
 	var started []Watch
 	inner, err := disturb(ctx, l.f, OpWatch, l.name, func() (Watch, error) {

@@ -197,7 +197,15 @@ func TestADelayedDeliveryArrives(t *testing.T) {
 
 func TestFaultsReachEachOperation(t *testing.T) {
 	for op, run := range map[coord.Op]func(context.Context, *world) error{
-		coord.OpLog: func(ctx context.Context, w *world) error { _, err := w.store.Log(ctx, "x"); return err },
+		coord.OpLog:     func(ctx context.Context, w *world) error { _, err := w.store.Log(ctx, "x"); return err },
+		coord.OpLogFrom: func(ctx context.Context, w *world) error { _, err := w.store.LogFrom(ctx, "x", 2); return err },
+		coord.OpPurge: func(ctx context.Context, w *world) error {
+			log, err := w.store.Log(ctx, "z")
+			if err == nil {
+				err = log.Purge(ctx, 1)
+			}
+			return err
+		},
 		coord.OpWatch: func(ctx context.Context, w *world) error {
 			log, err := w.store.Log(ctx, "y")
 			if err == nil {

@@ -15,6 +15,9 @@ const MaxRecordBytes = 1<<20 - 4<<10
 // maxKeyBytes bounds a document key and a log name.
 const maxKeyBytes = 255
 
+// maxFirst leaves room for as many revisions again, in any integer on the way.
+const maxFirst base.Revision = 1 << 53
+
 // CheckData refuses a record or document over the limit, which is at most
 // MaxRecordBytes. The error is an ErrInvalid.
 func CheckData(data []byte, limit int) error {
@@ -43,6 +46,15 @@ func CheckKey(key string) error {
 func CheckLogName(name string) error {
 	if len(name) > maxKeyBytes || !isToken(name) {
 		return fmt.Errorf("%w: log name %q: want 1 to %d of A-Z a-z 0-9 _ -", base.ErrInvalid, name, maxKeyBytes)
+	}
+	return nil
+}
+
+// CheckFirst checks the revision from which a log is to start: 1 to 1<<53, far
+// beyond what a log can reach. The error is an ErrInvalid.
+func CheckFirst(first base.Revision) error {
+	if first < 1 || first > maxFirst {
+		return fmt.Errorf("%w: first revision %d: want 1 to %d", base.ErrInvalid, first, maxFirst)
 	}
 	return nil
 }

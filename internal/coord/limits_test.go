@@ -45,3 +45,9 @@ func TestTimesToLiveAreWholeSeconds(t *testing.T) {
 		assert.Equal(t, valid, coord.CheckTTL(ttl) == nil, "%s", ttl)
 	}
 }
+
+func TestALogStartsWithinItsBounds(t *testing.T) {
+	for first, valid := range map[base.Revision]bool{0: false, 1: true, 1 << 53: true, 1<<53 + 1: false} {
+		assert.Equal(t, valid, coord.CheckFirst(first) == nil, "%d", first)
+	}
+}

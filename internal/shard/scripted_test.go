@@ -34,6 +34,8 @@ func (l *scripted) Bounds(context.Context) (base.Revision, base.Revision, error)
 	return l.first, l.last, nil
 }
 
+func (l *scripted) Purge(context.Context, base.Revision) error { return base.ErrUnavailable }
+
 func (l *scripted) Watch(_ context.Context, from base.Revision) (coord.Watch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

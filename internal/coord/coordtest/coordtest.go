@@ -4,6 +4,7 @@
 package coordtest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ type story struct {
 // Run tells each story on a cluster of its own.
 func Run(t *testing.T, start func(t *testing.T) Cluster) {
 	t.Helper()
-	for _, s := range append(logStories(), documentStories()...) {
+	for _, s := range slices.Concat(logStories(), purgeStories(), documentStories()) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel() // some stories wait for real time to pass
 			s.tell(t, start(t))

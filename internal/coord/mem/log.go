@@ -16,12 +16,22 @@ const watchBuffer = 1024
 
 // history is one log. Server.mu guards all of it.
 type history struct {
-	entries []coord.Entry // entries[i] has revision i+1
+	first   base.Revision // of the first retained entry, or else of the next
+	entries []coord.Entry // entries[i] has revision first+i
 	watches []*watch
 }
 
+// next is the revision that the next record gets.
+func (h *history) next() base.Revision { return h.first + base.Revision(len(h.entries)) }
+
+// from returns the entries from a revision on.
+func (h *history) from(revision base.Revision) []coord.Entry {
+	skip := min(max(revision, h.first), h.next()) - h.first
+	return h.entries[skip:]
+}
+
 func (h *history) append(at base.Millis, data []byte) base.Revision {
-	revision := base.Revision(len(h.entries) + 1)
+	revision := h.next()
 	entry := coord.Entry{Revision: revision, Time: at, Data: bytes.Clone(data)}
 	h.entries = append(h.entries, entry)
 	for _, w := range slices.Clone(h.watches) {
@@ -54,7 +64,7 @@ func (l *commitLog) Watch(ctx context.Context, from base.Revision) (coord.Watch,
 		return nil, fmt.Errorf("watching log: %w", err)
 	}
 	defer l.store.server.mu.Unlock()
-	backlog := l.history.entries[min(int(from)-1, len(l.history.entries)):] //nolint:gosec // revisions are far below 1<<63
+	backlog := l.history.from(from)
 	w := &watch{
 		store: l.store, history: l.history, from: from,
 		entries: make(chan coord.Entry, len(backlog)+watchBuffer),
@@ -71,8 +81,25 @@ func (l *commitLog) Bounds(ctx context.Context) (first, last base.Revision, err 
 		return 0, 0, fmt.Errorf("reading bounds: %w", err)
 	}
 	defer l.store.server.mu.Unlock()
-	last = base.Revision(len(l.history.entries))
-	return min(1, last), last, nil
+	last = l.history.next() - 1
+	if last == 0 {
+		return 0, 0, nil
+	}
+	return l.history.first, last, nil
+}
+
+func (l *commitLog) Purge(ctx context.Context, below base.Revision) error {
+	if err := l.store.enter(ctx); err != nil {
+		return fmt.Errorf("purging log: %w", err)
+	}
+	defer l.store.server.mu.Unlock()
+	h := l.history
+	if len(h.entries) == 0 {
+		return nil
+	}
+	kept := h.from(min(below, h.next()-1))
+	h.first, h.entries = kept[0].Revision, slices.Clone(kept) // a clone lets go of the rest
+	return nil
 }
 
 // watch is fed by append under Server.mu, which also guards its fields.

@@ -9,6 +9,7 @@ package mem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -49,7 +50,7 @@ func (s *Server) Stray(log string, data []byte) {
 func (s *Server) history(name string) *history {
 	h, ok := s.logs[name]
 	if !ok {
-		h = &history{}
+		h = &history{first: 1}
 		s.logs[name] = h
 	}
 	return h
@@ -77,6 +78,27 @@ func (s *Store) Log(ctx context.Context, name string) (coord.CommitLog, error) {
 	}
 	defer s.server.mu.Unlock()
 	return &commitLog{store: s, history: s.server.history(name)}, nil
+}
+
+// LogFrom creates a commit log whose first record gets revision first.
+func (s *Store) LogFrom(ctx context.Context, name string, first base.Revision) (coord.CommitLog, error) {
+	if err := errors.Join(coord.CheckLogName(name), coord.CheckFirst(first)); err != nil {
+		return nil, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("creating log %s: %w", name, err)
+	}
+	defer s.server.mu.Unlock()
+	h, ok := s.server.logs[name]
+	if !ok {
+		h = &history{first: first}
+		s.server.logs[name] = h
+	}
+	if len(h.entries) > 0 || h.first != first {
+		return nil, fmt.Errorf("creating log %s from revision %d: %w: its next revision is %d",
+			name, first, base.ErrExists, h.next())
+	}
+	return &commitLog{store: s, history: h}, nil
 }
 
 // Documents returns the documents of the Server.

@@ -53,6 +53,10 @@ func documentsBucket(prefix string, replicas int) jetstream.StreamConfig {
 	return config
 }
 
+// emptyBucket describes what all buckets have in common. They have no limit of
+// their own: what bounds them is the purge of logs and the time to live or the
+// number of documents. A limit of the account or the disk that is reached refuses
+// records, since the streams discard what is new; nothing old is dropped for it.
 func emptyBucket(name string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:         "KV_" + name,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/coord"
 )
@@ -44,8 +46,34 @@ func (l *commitLog) Bounds(ctx context.Context) (first, last base.Revision, err 
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading bounds of %s: %w", l.bucket.name, readError(ctx, err))
 	}
-	if info.State.LastSeq == 0 {
-		return 0, 0, nil
+	first, last = bounds(info.State)
+	return first, last, nil
+}
+
+// bounds reads the first and the last revision off the state of a stream.
+func bounds(state jetstream.StreamState) (first, last base.Revision) {
+	if state.LastSeq == 0 {
+		return 0, 0
 	}
-	return base.Revision(info.State.FirstSeq), base.Revision(info.State.LastSeq), nil
+	return base.Revision(state.FirstSeq), base.Revision(state.LastSeq)
+}
+
+// Purge asks for the last revision first: a server that is told to purge beyond
+// it drops all and skips revisions.
+func (l *commitLog) Purge(ctx context.Context, below base.Revision) error {
+	first, last, err := l.Bounds(ctx)
+	if err != nil {
+		return fmt.Errorf("purging %s: %w", l.bucket.name, err)
+	}
+	below = min(below, last)
+	if below <= first {
+		return nil
+	}
+	s := l.bucket.store
+	ctx, cancel := s.request(ctx)
+	defer cancel()
+	if err := l.bucket.stream.Purge(ctx, jetstream.WithPurgeSequence(uint64(below))); err != nil {
+		return fmt.Errorf("purging %s below revision %d: %w", l.bucket.name, below, writeError(ctx, err))
+	}
+	return nil
 }

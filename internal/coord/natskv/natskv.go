@@ -98,13 +98,40 @@ func (s *Store) Log(ctx context.Context, name string) (coord.CommitLog, error) {
 	if ok {
 		return log, nil
 	}
-	b, err := s.bind(ctx, logBucket(s.options.Prefix, name, s.replicas))
+	return s.openLog(ctx, name, logBucket(s.options.Prefix, name, s.replicas))
+}
+
+// LogFrom creates the bucket of a commit log whose first record gets revision
+// first, under the same rules as Log.
+func (s *Store) LogFrom(ctx context.Context, name string, first base.Revision) (coord.CommitLog, error) {
+	if err := errors.Join(coord.CheckLogName(name), coord.CheckFirst(first)); err != nil {
+		return nil, err
+	}
+	config := logBucket(s.options.Prefix, name, s.replicas)
+	config.FirstSeq = uint64(first)
+	log, err := s.openLog(ctx, name, config)
+	if err != nil {
+		return nil, err
+	}
+	begin, last, err := log.Bounds(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("creating log %s: %w", name, err)
+	}
+	if empty := last == 0 || begin > last; !empty || last != first-1 {
+		return nil, fmt.Errorf("creating log %s from revision %d: %w: its next revision is %d",
+			name, first, base.ErrExists, last+1)
+	}
+	return log, nil
+}
+
+func (s *Store) openLog(ctx context.Context, name string, config jetstream.StreamConfig) (coord.CommitLog, error) {
+	b, err := s.bind(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	log = &commitLog{bucket: b}
+	log := &commitLog{bucket: b}
 	s.logs[name] = log
 	return log, nil
 }
