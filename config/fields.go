@@ -60,5 +60,15 @@ const (
 	fieldAutoReplayNacks       = "auto_replay_nacks"
 )
 
+// Names of the fields of membership in a group.
+const (
+	fieldConsumerGroup     = "consumer_group"
+	fieldInstanceID        = "instance_id"
+	fieldCommitPeriod      = "commit_period"
+	fieldSessionTimeout    = "session_timeout"
+	fieldRebalanceTimeout  = "rebalance_timeout"
+	fieldHeartbeatInterval = "heartbeat_interval"
+)
+
 // fieldEngine names the engine of one component.
 const fieldEngine = "engine"

@@ -50,6 +50,13 @@ func lintOneOf(allowed ...string) string {
 		strings.Join(allowed, `", "`), strings.Join(allowed, ", "))
 }
 
+// lintChoice complains about text that is none of the allowed, in any case of
+// letters.
+func lintChoice(allowed ...string) string {
+	return fmt.Sprintf(`root = if !["%s"].contains(this.string().lowercase()) { [ "want one of %s" ] }`,
+		strings.ToLower(strings.Join(allowed, `", "`)), strings.Join(allowed, ", "))
+}
+
 // lintBatching complains about a batch that only its size ends: the last, partial
 // one would never be written, and the pipeline would never end.
 const lintBatching = `root = if (this.count.or(0) > 1 || this.byte_size.or(0) > 0 || this.check.or("") != "") && this.period.or("") == "" {
