@@ -47,7 +47,7 @@ func (e *Engine) Compact(ctx context.Context) (Compacted, error) {
 func (e *Engine) compact(ctx context.Context) error {
 	alive, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
-	keeping.Go(func() { e.leases().KeepAlive(alive) })
+	keeping.Go(func() { e.keepAlive(alive) })
 	defer keeping.Wait()
 	defer stop()
 	var behind []string

@@ -69,7 +69,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, fmt.Errorf("opening engine: %w", err)
 	}
-	clock := base.SystemClock{}
+	clock := opts.hooks.clockOrSystem()
 	e := &Engine{
 		opts: opts, clock: clock, logger: opts.Logger, started: clock.Now(),
 		room:     semaphore.NewWeighted(opts.WAL.MaxBufferedBytes),
@@ -98,7 +98,7 @@ func (e *Engine) open(ctx, running context.Context) error {
 	}
 	identity, err := cluster.Bootstrap{
 		Coordination: e.coordination, Objects: e.objects, Shards: e.opts.Shards,
-		MustExist: e.opts.Observe, Clock: e.clock, Entropy: rand.Reader, Logger: e.logger,
+		MustExist: e.opts.Observe, FoldVersion: e.opts.hooks.newestFold(), Clock: e.clock, Entropy: rand.Reader, Logger: e.logger,
 	}.Run(ctx)
 	if err != nil {
 		return err
@@ -171,11 +171,12 @@ func (e *Engine) openStores(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	e.coordination = e.opts.hooks.wrapCoordination(e.coordination)
 	objects, err := blob.Open(ctx, e.opts.storageURL(), blob.Options{MustExist: e.opts.Observe})
 	if err != nil {
 		return err
 	}
-	e.objects = blob.NewCounted(objects)
+	e.objects = blob.NewCounted(e.opts.hooks.wrapObjects(objects))
 	return nil
 }
 
@@ -201,6 +202,10 @@ func (e *Engine) openViews(ctx context.Context) error {
 	for _, sh := range e.identity.Logs() {
 		view, err := e.openView(ctx, sh)
 		if err != nil {
+			return err
+		}
+		if err := e.refuseNewerFold(view); err != nil {
+			view.Close()
 			return err
 		}
 		if sh == base.MetaShard {

@@ -50,6 +50,8 @@ type Options struct {
 	// CrashPoint, when set, is called at named moments, so that a test can end
 	// the process there.
 	CrashPoint func(name string)
+
+	hooks hooks
 }
 
 // NATSOptions say which NATS servers coordinate the cluster.

@@ -101,6 +101,9 @@ func firstDifference(a, b Options) string {
 
 func difference(path string, a, b reflect.Value) string {
 	for i := range a.NumField() {
+		if !a.Type().Field(i).IsExported() {
+			continue
+		}
 		name := strings.TrimPrefix(path+"."+snakeCase(a.Type().Field(i).Name), ".")
 		x, y := a.Field(i), b.Field(i)
 		if x.Kind() == reflect.Struct {

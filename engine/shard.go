@@ -55,12 +55,9 @@ func newShardEngine(e *Engine, sh base.Shard, view *shard.View) *shardEngine {
 // startJobs runs what an instance does in the background, until running ends.
 func (e *Engine) startJobs(running context.Context) {
 	leases := e.leases()
-	ledgers := make([]worker.Ledger, len(e.shards))
-	for i, s := range e.shards {
-		ledgers[i] = s.view
-	}
-	e.jobs.Go(func() { leases.KeepAlive(running) })
-	e.jobs.Go(func() { leases.FenceDead(running, ledgers, e.coordination.Reconnects) })
+	e.jobs.Go(func() { e.keepAlive(running) })
+	e.jobs.Go(func() { leases.FenceDead(running, e.shardLedgers(), e.coordination.Reconnects) })
+	e.jobs.Go(func() { leases.Upgrade(running, e.allLedgers(), e.coordination.Reconnects) })
 	e.jobs.Go(func() { e.publishProblems(running) })
 	if e.opts.Compaction.Disabled {
 		return
@@ -75,5 +72,6 @@ func (e *Engine) startJobs(running context.Context) {
 func (e *Engine) leases() worker.Leases {
 	return worker.Leases{
 		Documents: e.coordination.Documents(), Clock: e.clock, Holder: e.instance, TTL: e.opts.LeaseTTL, Logger: e.logger,
+		FoldVersion: e.opts.hooks.newestFold(),
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/lakestream-go/lakestream/internal/catalog"
 	"github.com/lakestream-go/lakestream/internal/materialization/commit"
 	"github.com/lakestream-go/lakestream/internal/shard"
-	"github.com/lakestream-go/lakestream/internal/worker"
 )
 
 // Status is what an engine knows of its cluster at one moment, for people and for
@@ -23,10 +22,13 @@ type Status struct {
 	Warehouse    string    `json:"warehouse"`
 	Time         time.Time `json:"time"`
 	// Problems are what someone should look at; none means healthy.
-	Problems  []Problem      `json:"problems"`
-	Instances []string       `json:"instances"`
-	Shards    []ShardStatus  `json:"shards"`
-	Streams   []StreamStatus `json:"streams"`
+	Problems []Problem `json:"problems"`
+	// Instances are the ids of the processes that live, which Members describe.
+	Instances   []string       `json:"instances"`
+	Members     []MemberStatus `json:"members"`
+	FoldVersion FoldStatus     `json:"fold"`
+	Shards      []ShardStatus  `json:"shards"`
+	Streams     []StreamStatus `json:"streams"`
 	// Written counts what this engine appended since it was opened.
 	Written Written `json:"written"`
 	// Requests counts what this engine asked of the object store since it was
@@ -133,14 +135,10 @@ func (e *Engine) Status(ctx context.Context) Status {
 	st := Status{
 		Cluster: e.Cluster(), Coordination: e.coordination.String(), Storage: e.objects.String(),
 		Catalog: e.opts.catalogURI(), Warehouse: e.opts.warehouse(), Time: e.clock.Now().UTC(),
-		Problems: []Problem{}, Instances: []string{}, Shards: []ShardStatus{}, Streams: []StreamStatus{},
+		Problems: []Problem{}, Instances: []string{}, Members: []MemberStatus{}, Shards: []ShardStatus{}, Streams: []StreamStatus{},
 		Requests: e.objects.Stats(),
 	}
-	instances, err := worker.Instances(ctx, e.coordination.Documents())
-	if err != nil {
-		st.problem("coordination "+st.Coordination, err, "check that NATS runs and can be reached")
-	}
-	st.Instances = append(st.Instances, instances...)
+	st.addMembers(ctx, e)
 	for _, s := range e.shards {
 		st.addShard(s)
 	}

@@ -67,6 +67,18 @@ func (s *shardEngine) flushWriter(ctx context.Context) error {
 	return writer.Flush(ctx)
 }
 
+// fenceWriter gives the writer a new identity, under which it goes on with what the
+// log has not accepted.
+func (s *shardEngine) fenceWriter(ctx context.Context) error {
+	s.mu.Lock()
+	writer := s.writer
+	s.mu.Unlock()
+	if writer == nil {
+		return nil
+	}
+	return writer.Fence(ctx)
+}
+
 // closeWriter refuses further appends and ends the writer.
 func (s *shardEngine) closeWriter(ctx context.Context) error {
 	s.mu.Lock()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,12 @@ type Bootstrap struct {
 	// MustExist refuses to create: for commands that only look. It writes no
 	// identity and no record.
 	MustExist bool
-	Clock     base.Clock
-	Entropy   io.Reader
-	Logger    *slog.Logger
+	// FoldVersion is what a cluster that does not exist yet begins at; 0 means the
+	// newest.
+	FoldVersion uint32
+	Clock       base.Clock
+	Entropy     io.Reader
+	Logger      *slog.Logger
 }
 
 // Run finds the cluster, creating it when both stores are empty, or finishing a
@@ -193,7 +197,7 @@ func (b Bootstrap) beginLog(ctx context.Context, id Identity, shard base.Shard) 
 	if b.MustExist {
 		return fmt.Errorf("the log of %s is empty: run a pipeline that writes first: %w", shard, base.ErrNotFound)
 	}
-	record := &commitpb.ClusterCreate{Shards: uint32(id.Shards), FoldVersion: commitrecord.FoldVersion} //nolint:gosec // ≤ MaxShards
+	record := &commitpb.ClusterCreate{Shards: uint32(id.Shards), FoldVersion: cmp.Or(b.FoldVersion, commitrecord.FoldVersion)} //nolint:gosec // ≤ MaxShards
 	data, err := commitrecord.Encode(commitrecord.Envelope{Cluster: id.Cluster}, record)
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ type Follower struct {
 	changed  chan struct{}
 	grown    map[base.LogID]chan struct{}
 	puts     puts
+	claimed  claims
 }
 
 // NewFollower returns a follower of the shard's history from its first record on.
@@ -47,6 +48,7 @@ func NewFollower(cluster base.ClusterID, shard base.Shard) *Follower {
 		requests: make(map[commitrecord.RequestID]func(Outcome)),
 		changed:  make(chan struct{}),
 		grown:    make(map[base.LogID]chan struct{}),
+		claimed:  make(claims),
 	}
 }
 
@@ -92,6 +94,7 @@ func (f *Follower) applyLocked(e coord.Entry) (*Outcome, error) {
 		return nil, f.stopLocked(err)
 	}
 	f.countPutsLocked(&out)
+	f.claimLocked(&out)
 	f.lastData = e.Data
 	f.ring[uint64(e.Revision)%ringSize] = prefixOf(f.state.ChainHash())
 	return &out, nil

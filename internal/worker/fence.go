@@ -3,36 +3,27 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
-	"github.com/lakestream-go/lakestream/internal/coord"
-	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
+	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
-
-// instancePrefix starts the name of the lease that says a process lives.
-const instancePrefix = "instance."
 
 // Ledger is what the fencer needs of a shard's view.
 type Ledger interface {
 	shard.Publisher
 	Inspect(fn func(*shard.State))
-}
-
-// KeepAlive holds the lease that says this process lives, until ctx ends. Its
-// name is what WriterOpen records carry.
-func (l Leases) KeepAlive(ctx context.Context) {
-	l.Run(ctx, instancePrefix+l.Holder, func(ctx context.Context) { <-ctx.Done() })
+	// Claimed reports whether a call of this process was told that it has a writer.
+	Claimed(writer base.WriterID) bool
 }
 
 // FenceDead closes the writers of processes whose lease is gone, until ctx ends.
 // A process counts as gone when this one has not seen its lease for a full time to
-// live, counted anew after each reconnect of its own: after an outage everyone
-// gets the time to come back.
+// live, counted anew after each reconnect of its own, and after it was paused: after
+// an outage everyone gets the time to come back. Of this process it closes the
+// writers that nobody here was told of for as long.
 func (l Leases) FenceDead(ctx context.Context, ledgers []Ledger, reconnects func() uint64) {
-	f := fencer{leases: l, ledgers: ledgers, missing: make(map[string]time.Time)}
+	f := fencer{leases: l, ledgers: ledgers, missing: make(map[string]time.Time), strays: make(strays)}
 	seen := reconnects()
 	for {
 		select {
@@ -42,7 +33,7 @@ func (l Leases) FenceDead(ctx context.Context, ledgers []Ledger, reconnects func
 		}
 		if now := reconnects(); now != seen {
 			seen = now
-			clear(f.missing)
+			f.forget()
 		}
 		if err := f.round(ctx); err != nil && ctx.Err() == nil {
 			l.Logger.Debug("writers of other instances were not checked", "reason", err.Error())
@@ -55,31 +46,45 @@ type fencer struct {
 	ledgers []Ledger
 	// missing holds since when an instance's lease has not been seen.
 	missing map[string]time.Time
+	strays  strays
+	// looked is when the round before was.
+	looked time.Time
+}
+
+// forget makes every wait start anew.
+func (f *fencer) forget() {
+	clear(f.missing)
+	clear(f.strays)
 }
 
 func (f *fencer) round(ctx context.Context) error {
 	instances, err := Instances(ctx, f.leases.Documents)
 	if err != nil {
-		clear(f.missing)
+		f.forget()
 		return err
 	}
 	alive := map[string]bool{f.leases.Holder: true}
-	for _, id := range instances {
-		alive[id] = true
+	for _, i := range instances {
+		alive[i.ID] = true
 	}
 	now := f.leases.Clock.Now()
-	missing := make(map[string]time.Time)
-	var errs []error
-	for _, ledger := range f.ledgers {
-		errs = append(errs, f.fence(ctx, ledger, f.dead(ledger, alive, missing, now)))
+	if now.Sub(f.looked) > f.leases.TTL {
+		f.forget()
 	}
-	f.missing = missing
+	f.looked = now
+	missing, left := make(map[string]time.Time), make(strays)
+	var errs []error
+	for i, ledger := range f.ledgers {
+		dead := f.dead(ledger, alive, missing, now)
+		errs = append(errs, f.fence(ctx, ledger, append(dead, f.strays.overdue(i, ledger, f.leases.Holder, now, f.leases.TTL, left)...)))
+	}
+	f.missing, f.strays = missing, left
 	return errors.Join(errs...)
 }
 
 // dead returns the writers in a shard whose instance is gone. It notes in missing
 // since when each instance that has writers there was not seen.
-func (f *fencer) dead(ledger Ledger, alive map[string]bool, missing map[string]time.Time, now time.Time) (dead []uint64) {
+func (f *fencer) dead(ledger Ledger, alive map[string]bool, missing map[string]time.Time, now time.Time) (dead []base.WriterID) {
 	ledger.Inspect(func(s *shard.State) {
 		for _, w := range s.Writers() {
 			if alive[w.Instance] {
@@ -91,7 +96,7 @@ func (f *fencer) dead(ledger Ledger, alive map[string]bool, missing map[string]t
 			}
 			missing[w.Instance] = since
 			if now.Sub(since) > f.leases.TTL {
-				dead = append(dead, uint64(w.ID))
+				dead = append(dead, w.ID)
 			}
 		}
 	})
@@ -100,26 +105,10 @@ func (f *fencer) dead(ledger Ledger, alive map[string]bool, missing map[string]t
 
 // fence closes writers of one shard. It gives up after a time to live, so that a
 // shard that does not answer keeps no other waiting for long.
-func (f *fencer) fence(ctx context.Context, ledger Ledger, dead []uint64) error {
+func (f *fencer) fence(ctx context.Context, ledger Ledger, dead []base.WriterID) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.leases.TTL)
-	defer cancel()
-	f.leases.Logger.Info("closing writers whose instance is gone", "writers", len(dead))
-	_, err := ledger.Publish(ctx, &commitpb.WriterFence{Writers: dead})
-	return err
-}
-
-// Instances returns the processes whose lease stands, by their holder's name.
-func Instances(ctx context.Context, documents coord.Documents) ([]string, error) {
-	found, err := documents.List(ctx, LeasePrefix+instancePrefix)
-	if err != nil {
-		return nil, fmt.Errorf("listing instances: %w", err)
-	}
-	names := make([]string, len(found))
-	for i, d := range found {
-		names[i] = strings.TrimPrefix(d.Key, LeasePrefix+instancePrefix)
-	}
-	return names, nil
+	f.leases.Logger.Info("closing writers that nobody uses any more", "writers", len(dead))
+	return f.leases.within(ctx, func(ctx context.Context) error { return Fence(ctx, ledger, dead) })
 }

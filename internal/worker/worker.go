@@ -28,7 +28,9 @@ type Leases struct {
 	// Holder is unique to one start of a process.
 	Holder string
 	TTL    time.Duration
-	Logger *slog.Logger
+	// FoldVersion is the newest one that this process folds.
+	FoldVersion uint32
+	Logger      *slog.Logger
 }
 
 // Run calls job whenever this instance holds the lease of this name, until ctx
@@ -36,21 +38,19 @@ type Leases struct {
 // lease is let go and taken again after a while.
 func (l Leases) Run(ctx context.Context, name string, job func(ctx context.Context)) {
 	for ctx.Err() == nil {
-		l.runOnce(ctx, name, job)
-		select {
-		case <-l.Clock.After(l.TTL / 5):
-		case <-ctx.Done():
-		}
+		l.runOnce(ctx, name, l.Holder, job)
+		l.pause(ctx)
 	}
 }
 
-func (l Leases) runOnce(ctx context.Context, name string, job func(ctx context.Context)) {
-	lease, err := coord.AcquireLease(ctx, l.Documents, l.Clock, LeasePrefix+name, l.Holder, l.TTL)
+// runOnce runs job once if it gets the lease, and reports whether it lost it.
+func (l Leases) runOnce(ctx context.Context, name, document string, job func(ctx context.Context)) (lost bool) {
+	lease, err := coord.AcquireLease(ctx, l.Documents, l.Clock, LeasePrefix+name, document, l.TTL)
 	if err != nil {
 		if !errors.Is(err, coord.ErrHeld) && ctx.Err() == nil {
 			l.Logger.Debug("a lease could not be asked for", "lease", name, "reason", err.Error())
 		}
-		return
+		return false
 	}
 	running, cancel := context.WithCancel(ctx)
 	stop := make(chan struct{})
@@ -58,6 +58,7 @@ func (l Leases) runOnce(ctx context.Context, name string, job func(ctx context.C
 		defer close(stop)
 		select {
 		case <-lease.Lost():
+			lost = true
 			cancel()
 		case <-running.Done():
 		}
@@ -70,4 +71,5 @@ func (l Leases) runOnce(ctx context.Context, name string, job func(ctx context.C
 	if err := lease.Release(release); err != nil {
 		l.Logger.Debug("a lease is left to expire", "lease", name, "reason", err.Error())
 	}
+	return lost
 }

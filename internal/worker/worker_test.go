@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,11 +30,43 @@ type cluster struct {
 	t      *testing.T
 	clock  *coordtest.Clock
 	server *mem.Server
+	// ctx ends with the test, before what start started is waited for.
+	ctx context.Context
 }
 
 func newCluster(t *testing.T) *cluster {
 	clock := coordtest.NewClock()
-	return &cluster{t: t, clock: clock, server: mem.NewServer(clock)}
+	return &cluster{t: t, clock: clock, server: mem.NewServer(clock), ctx: t.Context()}
+}
+
+func (c *cluster) context() (context.Context, context.CancelFunc) {
+	return context.WithCancel(c.t.Context())
+}
+
+// start returns what runs a function in the background until the test ends: it has to
+// end when ctx does.
+func (c *cluster) start() (run func(fn func())) {
+	ctx, stop := c.context()
+	c.ctx = ctx
+	var running sync.WaitGroup
+	c.t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	return func(fn func()) { running.Go(fn) }
+}
+
+// neverLost is the fence of an instance that keeps its lease.
+func (c *cluster) neverLost(context.Context) error {
+	c.t.Error("the lease was lost")
+	return nil
+}
+
+// settle lets what runs in the background get to where it waits for the clock.
+func (c *cluster) settle() {
+	for range 20 {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func (c *cluster) leases(holder string) worker.Leases {
@@ -91,7 +124,7 @@ func (c *cluster) view() *shard.View {
 	store := c.server.Open("view")
 	commits, err := store.Log(c.t.Context(), "s00")
 	require.NoError(c.t, err)
-	genesis, err := commitrecord.Encode(commitrecord.Envelope{Cluster: base.ClusterID{1}}, &commitpb.ClusterCreate{Shards: 1, FoldVersion: 1})
+	genesis, err := commitrecord.Encode(commitrecord.Envelope{Cluster: base.ClusterID{1}}, &commitpb.ClusterCreate{Shards: 1, FoldVersion: commitrecord.FoldVersion})
 	require.NoError(c.t, err)
 	_, err = commits.Put(c.t.Context(), genesis)
 	require.NoError(c.t, err)
@@ -124,14 +157,12 @@ func TestWritersOfDeadInstancesAreClosed(t *testing.T) {
 	view := c.view()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{}, 2)
-	go func() { c.leases("alive").KeepAlive(ctx); done <- struct{}{} }()
-	names := func() []string {
-		found, err := worker.Instances(ctx, c.server.Open("look").Documents())
-		require.NoError(t, err)
-		return found
-	}
-	c.passUntil(func() bool { return len(names()) == 1 }, "the instance lives")
-	require.Equal(t, []string{"alive"}, names())
+	go func() {
+		c.leases("alive").KeepAlive(ctx, worker.Instance{ID: "alive"}, c.neverLost)
+		done <- struct{}{}
+	}()
+	c.passUntil(func() bool { return len(c.told()) == 1 }, "the instance lives")
+	require.Equal(t, "alive", c.told()[0].ID)
 
 	began := c.clock.Now()
 	go func() {
