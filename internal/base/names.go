@@ -1,6 +1,7 @@
 package base
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -19,6 +20,11 @@ type StreamName struct {
 
 // String renders namespace/name, which ParseStreamName reads back.
 func (n StreamName) String() string { return n.Namespace + "/" + n.Name }
+
+// Compare orders names by namespace, then by name.
+func (n StreamName) Compare(o StreamName) int {
+	return cmp.Or(strings.Compare(n.Namespace, o.Namespace), strings.Compare(n.Name, o.Name))
+}
 
 // ParseStreamName reads namespace/name, or name alone, which is in the default
 // namespace. Each part is 1 to 128 of the characters A-Z a-z 0-9 . _ - and is

@@ -28,6 +28,10 @@ type WriterID uint64
 // again gets a new one.
 type StreamID uint64
 
+// NamespaceID identifies one incarnation of a namespace: the revision of its
+// NamespaceCreate record in the log meta.
+type NamespaceID uint64
+
 // Partition is the index of a log within its stream, from 0.
 type Partition int32
 

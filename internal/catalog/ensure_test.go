@@ -40,7 +40,7 @@ func newStreams(t *testing.T) streams {
 	clock := coordtest.NewClock()
 	s := streams{t: t, clock: clock, server: mem.NewServer(clock)}
 	for i := range base.Shard(shards) {
-		s.server.Stray(i.String(), shardtest.Encode(t, &commitpb.ClusterCreate{Shards: shards, FoldVersion: 1}))
+		s.server.Stray(i.String(), shardtest.Encode(t, &commitpb.ClusterCreate{Shards: shards, FoldVersion: commitrecord.FoldVersion}))
 	}
 	return s
 }

@@ -45,7 +45,7 @@ func TestAFlippedBitIsFound(t *testing.T) {
 // Given a commit record of a version to come, when it is inspected, then the error
 // says to upgrade.
 func TestANewerCommitRecordIsToldFromDamage(t *testing.T) {
-	data, err := commitrecord.Encode(commitrecord.Envelope{Cluster: base.ClusterID{1}}, &commitpb.ClusterCreate{Shards: 4, FoldVersion: 1})
+	data, err := commitrecord.Encode(commitrecord.Envelope{Cluster: base.ClusterID{1}}, &commitpb.ClusterCreate{Shards: 4, FoldVersion: commitrecord.FoldVersion})
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "record")
 	require.NoError(t, os.WriteFile(path, data, 0o600))

@@ -55,7 +55,7 @@ func newWorld(t *testing.T) *world {
 	store := mem.NewServer(base.SystemClock{}).Open("test")
 	commits, err := store.Log(t.Context(), "s00")
 	require.NoError(t, err)
-	genesis, err := commitrecord.Encode(commitrecord.Envelope{Cluster: cluster}, &commitpb.ClusterCreate{Shards: 1, FoldVersion: 1})
+	genesis, err := commitrecord.Encode(commitrecord.Envelope{Cluster: cluster}, &commitpb.ClusterCreate{Shards: 1, FoldVersion: commitrecord.FoldVersion})
 	require.NoError(t, err)
 	_, err = commits.Put(t.Context(), genesis)
 	require.NoError(t, err)
@@ -120,21 +120,29 @@ func (w *world) appendTo(p base.Partition, from, n int) {
 func value(p base.Partition, i int) []byte { return fmt.Appendf(nil, `{"id":%d,"p":%d}`, i, p) }
 
 func (w *world) driver() *compaction.Driver {
-	return w.driverOf(base.SystemClock{}, compaction.Due{Age: time.Minute, Bytes: 1 << 20})
+	return w.driverOf(base.SystemClock{}, compaction.Due{Age: time.Minute, Bytes: 1 << 20}, 0)
 }
 
-func (w *world) driverOf(clock base.Clock, due compaction.Due) *compaction.Driver {
+func (w *world) driverOf(clock base.Clock, due compaction.Due, target int64) *compaction.Driver {
+	return compaction.NewDriver(compaction.DriverOptions{
+		View: w.view, Objects: w.blobs, Tables: w.tables, Bytes: 1 << 20, TargetBytes: target, Clock: clock,
+		Due:     due,
+		Entropy: rand.Reader, Logger: slog.New(slog.DiscardHandler),
+		Open: w.open(w.fetcher()),
+	})
+}
+
+func (w *world) fetcher() *log.Fetcher {
 	fetcher, err := log.NewFetcher(w.blobs, 0)
 	require.NoError(w.t, err)
 	w.t.Cleanup(fetcher.Close)
-	return compaction.NewDriver(compaction.DriverOptions{
-		View: w.view, Objects: w.blobs, Tables: w.tables, Bytes: 1 << 20, Clock: clock,
-		Due:     due,
-		Entropy: rand.Reader, Logger: slog.New(slog.DiscardHandler),
-		Open: func(ctx context.Context, id base.LogID, r base.OffsetRange) (recordbatch.Source, error) {
-			return log.NewSource(ctx, fetcher, log.NewIndex(w.view.Follower), id, r)
-		},
-	})
+	return fetcher
+}
+
+func (w *world) open(fetcher *log.Fetcher) compaction.OpenSource {
+	return func(ctx context.Context, id base.LogID, r base.OffsetRange) (recordbatch.Source, error) {
+		return log.NewSource(ctx, fetcher, log.NewIndex(w.view.Follower), id, r)
+	}
 }
 
 // requireLog checks that a partition holds the values 0 to n-1 at their offsets.

@@ -35,7 +35,7 @@ func newFoldedShard(t *testing.T) *foldedShard {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	s := &foldedShard{t: t, follower: shard.NewFollower(testCluster, testShard), store: store, now: 1000}
-	s.put(&commitpb.ClusterCreate{Shards: 4, FoldVersion: 1})
+	s.put(&commitpb.ClusterCreate{Shards: 4, FoldVersion: commitrecord.FoldVersion})
 	s.log = base.LogID{Stream: base.StreamID(s.put(&commitpb.StreamCreate{Namespace: "n", Name: "s", Partitions: 2})), Partition: 1}
 	s.writer = base.WriterID(s.put(&commitpb.WriterOpen{Token: []byte("0123456789abcdef"), Instance: "test"}))
 	return s

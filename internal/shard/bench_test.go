@@ -29,7 +29,7 @@ func appendBench(tb testing.TB) (*shard.State, func(seq int) []byte) {
 		return data
 	}
 	for _, p := range []commitrecord.Payload{
-		&commitpb.ClusterCreate{Shards: 1, FoldVersion: 1},
+		&commitpb.ClusterCreate{Shards: 1, FoldVersion: commitrecord.FoldVersion},
 		&commitpb.StreamCreate{Namespace: "bench", Name: "stream", Partitions: benchLogs},
 		&commitpb.WriterOpen{Token: make([]byte, 16)},
 	} {

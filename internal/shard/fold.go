@@ -75,8 +75,12 @@ func (s *State) dispatch(payload commitrecord.Payload, out *Outcome) error {
 	if p, ok := payload.(*commitpb.ClusterCreate); ok {
 		return s.foldClusterCreate(p, out)
 	}
-	if !s.created {
+	switch {
+	case !s.created:
 		out.Rejected = NoCluster
+		return nil
+	case commitrecord.Since(payload) > s.foldVersion:
+		out.Rejected = NotYetAllowed
 		return nil
 	}
 	switch p := payload.(type) {
@@ -103,7 +107,32 @@ func (s *State) dispatch(payload commitrecord.Payload, out *Outcome) error {
 	case *commitpb.TableReset:
 		s.foldTableReset(p, out)
 	default:
-		return fmt.Errorf("%s has no fold: %w", out.Kind, base.ErrNewerFormat)
+		return s.dispatchVersion2(payload, out)
+	}
+	return nil
+}
+
+// dispatchVersion2 folds the kinds that fold version 2 added.
+func (s *State) dispatchVersion2(payload commitrecord.Payload, out *Outcome) error {
+	switch p := payload.(type) {
+	case *commitpb.PartitionsAdd:
+		s.foldPartitionsAdd(p, out)
+	case *commitpb.StreamDelete:
+		s.foldStreamDelete(p, out)
+	case *commitpb.NamespaceSeal:
+		s.foldNamespaceSeal(p, out)
+	case *commitpb.LogFence:
+		s.foldLogFence(p, out)
+	case *commitpb.LogUnfence:
+		s.foldLogUnfence(p, out)
+	case *commitpb.Trim:
+		s.foldTrim(p, out)
+	case *commitpb.Skip:
+		s.foldSkip(p, out)
+	case *commitpb.Recovered:
+		s.foldRecovered(p, out)
+	default:
+		return s.dispatchMeta(payload, out)
 	}
 	return nil
 }

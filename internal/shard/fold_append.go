@@ -13,7 +13,7 @@ func (s *State) foldAppend(p *commitpb.Append, out *Outcome) error {
 		return err
 	}
 	key := base.WALKey(s.shard, out.Writer, out.Seq)
-	if !validAppend(p) {
+	if !validAppend(p) || !validGroups(p) {
 		out.Rejected = Malformed
 		s.bury(key, 0)
 		return nil
@@ -24,7 +24,15 @@ func (s *State) foldAppend(p *commitpb.Append, out *Outcome) error {
 	})
 	out.Logs = make([]LogOutcome, len(p.GetStream()))
 	for i := range out.Logs {
-		out.Logs[i] = s.appendBlock(p, i, ref)
+		out.Logs[i] = s.admitBlock(p, i)
+	}
+	for _, g := range p.GetGroups() {
+		s.admitGroup(p, g, out.Logs)
+	}
+	for i := range out.Logs {
+		if out.Logs[i].Rejected == Accepted {
+			s.appendBlock(p, i, ref, &out.Logs[i])
+		}
 	}
 	if s.objects.get(ref).live == 0 {
 		s.bury(key, s.objects.get(ref).size)
@@ -33,7 +41,8 @@ func (s *State) foldAppend(p *commitpb.Append, out *Outcome) error {
 	return nil
 }
 
-func (s *State) appendBlock(p *commitpb.Append, i int, ref objectRef) LogOutcome {
+// admitBlock tells whether a block's log takes it.
+func (s *State) admitBlock(p *commitpb.Append, i int) LogOutcome {
 	id := base.LogID{Stream: base.StreamID(p.GetStream()[i]), Partition: base.Partition(p.GetPartition()[i])} //nolint:gosec // checked
 	out := LogOutcome{Log: id, Records: int(p.GetRecords()[i])}
 	if _, ok := s.streams[id.Stream]; !ok {
@@ -41,18 +50,25 @@ func (s *State) appendBlock(p *commitpb.Append, i int, ref objectRef) LogOutcome
 		return out
 	}
 	l, ok := s.Log(id)
-	if !ok {
+	switch {
+	case !ok:
 		out.Rejected = NoPartition
-		return out
+	case l.fence != "":
+		out.Rejected = LogFenced
 	}
+	return out
+}
+
+func (s *State) appendBlock(p *commitpb.Append, i int, ref objectRef, out *LogOutcome) {
+	l, _ := s.Log(out.Log)
 	out.Base = l.head
 	l.entries = append(l.entries, indexEntry{
 		base: l.head, records: p.GetRecords()[i], object: ref, pos: p.GetPos()[i], len: p.GetLen()[i],
 	})
+	s.entries++
 	l.head += base.Offset(p.GetRecords()[i])
 	l.bytes += int64(p.GetLen()[i])
 	s.objects.get(ref).live++
-	return out
 }
 
 // validAppend checks what no correct writer gets wrong, so that a wrong one

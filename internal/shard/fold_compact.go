@@ -44,6 +44,7 @@ func (s *State) compactLog(p *commitpb.Compact, i int, out *Outcome) LogOutcome 
 	for _, e := range l.entries[first:last] {
 		s.release(e.object, id, base.OffsetRange{Start: e.base, End: e.end()})
 	}
+	s.entries -= last - first - 1
 	l.entries = slices.Replace(l.entries, first, last, indexEntry{
 		base: r.Start, records: uint32(r.Len()), object: ref, //nolint:gosec // checked
 	})
@@ -61,7 +62,7 @@ func (s *State) compactable(id base.LogID, r base.OffsetRange, read base.Revisio
 	if !ok {
 		return nil, 0, 0, NoPartition
 	}
-	first = l.search(max(r.Start, l.start))
+	first = l.search(max(r.Start, l.floor))
 	last = l.search(r.End-1) + 1
 	if last > len(l.entries) || first >= last || l.entries[last-1].end() != r.End {
 		return nil, 0, 0, NotAligned
@@ -70,7 +71,7 @@ func (s *State) compactable(id base.LogID, r base.OffsetRange, read base.Revisio
 		// Compaction goes in order, so that what is raw is always a log's end.
 		return nil, 0, 0, NotAtMark
 	}
-	if b := l.entries[first].base; b != r.Start && (b < r.Start || first > 0 || r.Start >= l.start) {
+	if b := l.entries[first].base; b != r.Start && (b < r.Start || first > 0 || r.Start >= l.floor) {
 		return nil, 0, 0, NotAligned
 	}
 	for _, e := range l.entries[first:last] {

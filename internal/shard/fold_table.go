@@ -37,7 +37,7 @@ func (s *State) prepareRange(id base.LogID, r *commitpb.PreparedRange, now base.
 	switch {
 	case !ok:
 		return NoPartition
-	case r.GetTableUuid() == "", r.GetStart() >= r.GetEnd(), r.GetEnd() > math.MaxInt64,
+	case r.GetTableUuid() == "", r.GetSkipped() != "", r.GetStart() >= r.GetEnd(), r.GetEnd() > math.MaxInt64,
 		r.GetFiltered() > r.GetEnd()-r.GetStart():
 		return Malformed
 	case len(r.GetDeadLetter()) > 0 && r.GetDeadLetterUuid() == "":

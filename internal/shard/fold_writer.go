@@ -42,6 +42,18 @@ func (s *State) foldWriterFence(p *commitpb.WriterFence, out *Outcome) {
 	}
 }
 
+// foldRecovered closes every writer: whoever was cut off when coordination was lost
+// cannot tell what of its records is in the rebuilt log.
+func (s *State) foldRecovered(p *commitpb.Recovered, out *Outcome) {
+	if p.GetEpoch() != s.epoch+1 {
+		out.Rejected = NotNextEpoch
+		return
+	}
+	s.epoch = p.GetEpoch()
+	clear(s.writers)
+	clear(s.tokens)
+}
+
 // take accepts the next record of a writer. It fills the outcome's writer and
 // seq, and reports whether the record may be folded. A gap means that a record
 // was lost in the middle: the shard stops.

@@ -21,7 +21,7 @@ func follow(t *testing.T) *shard.Follower {
 	t.Helper()
 	f := shard.NewFollower(shardtest.Cluster, testShard)
 	for _, p := range []commitrecord.Payload{
-		&commitpb.ClusterCreate{Shards: 4, FoldVersion: 1},
+		&commitpb.ClusterCreate{Shards: 4, FoldVersion: commitrecord.FoldVersion},
 		&commitpb.StreamCreate{Namespace: "shop", Name: "orders", Partitions: 2},
 		open('a'),
 	} {

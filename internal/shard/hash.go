@@ -34,6 +34,9 @@ func (s *State) Hash() base.Hash {
 		w.text(d.Key)
 		w.numbers(uint64(d.Since), uint64(d.Size)) //nolint:gosec // canonical form only
 	}
+	if s.foldVersion >= 2 {
+		s.hashVersion2(&w)
+	}
 	var sum base.Hash
 	w.h.Sum(sum[:0])
 	return sum

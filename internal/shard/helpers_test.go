@@ -24,7 +24,7 @@ type ledger struct {
 func newLedger(t *testing.T) ledger {
 	t.Helper()
 	l := ledger{t: t, State: shard.NewState(shardtest.Cluster, testShard)}
-	l.accept(&commitpb.ClusterCreate{Shards: 4, FoldVersion: 1})
+	l.accept(&commitpb.ClusterCreate{Shards: 4, FoldVersion: commitrecord.FoldVersion})
 	l.accept(&commitpb.StreamCreate{Namespace: "shop", Name: "orders", Partitions: 2})
 	l.accept(open('a'))
 	return l

@@ -59,8 +59,11 @@ func (e indexEntry) end() base.Offset { return e.base + base.Offset(e.records) }
 
 // Log is the index and the marks of one log.
 type Log struct {
-	id      base.LogID
+	id base.LogID
+	// start is the first live offset; floor, at or below it, the first retained.
 	start   base.Offset
+	floor   base.Offset
+	fence   string
 	head    base.Offset
 	bytes   int64
 	entries []indexEntry
@@ -78,6 +81,8 @@ type tableProgress struct {
 	// leftOut counts the records below materialized that no table holds, on
 	// purpose.
 	leftOut int64
+	// skipped counts the records that were trimmed before the table had them.
+	skipped int64
 }
 
 // ID returns the log's identity.
@@ -85,6 +90,16 @@ func (l *Log) ID() base.LogID { return l.id }
 
 // Start returns the first live offset.
 func (l *Log) Start() base.Offset { return l.start }
+
+// Floor returns the first retained offset. Records between it and Start are hidden,
+// not gone.
+func (l *Log) Floor() base.Offset { return l.floor }
+
+// Fence returns why the log takes no appends, or nothing when it does.
+func (l *Log) Fence() string { return l.fence }
+
+// Skipped returns how many records were trimmed before the table had them.
+func (l *Log) Skipped() int64 { return l.table.skipped }
 
 // Head returns the offset that the next record will get.
 func (l *Log) Head() base.Offset { return l.head }
@@ -98,8 +113,8 @@ func (l *Log) Prepared() base.Offset { return l.table.prepared }
 // Materialized returns the offset below which the table holds every record.
 func (l *Log) Materialized() base.Offset { return l.table.materialized }
 
-// LeftOut returns how many records below Materialized were filtered out: no table
-// holds them, on purpose.
+// LeftOut returns how many records below Materialized were filtered out or skipped:
+// no table holds them, on purpose.
 func (l *Log) LeftOut() int64 { return l.table.leftOut }
 
 // PendingRange is a prepared range that the table does not hold yet.
@@ -128,19 +143,20 @@ func (l *Log) search(o base.Offset) int {
 	return sort.Search(len(l.entries), func(i int) bool { return l.entries[i].end() > o })
 }
 
-// Find returns the entry that covers an offset.
+// Find returns the entry that covers a retained offset, live or hidden.
 func (s *State) Find(l *Log, o base.Offset) (Entry, bool) {
 	i := l.search(o)
-	if o < l.start || i == len(l.entries) || l.entries[i].base > o {
+	if o < l.floor || i == len(l.entries) || l.entries[i].base > o {
 		return Entry{}, false
 	}
 	return s.entry(l, i), true
 }
 
 // Entries returns at most limit entries from the one that covers o, or the first
-// beyond it, on.
+// retained one beyond it, on. They may begin before Start: what is hidden is
+// compacted and decoded all the same.
 func (s *State) Entries(l *Log, o base.Offset, limit int) []Entry {
-	first := l.search(max(o, l.start))
+	first := l.search(max(o, l.floor))
 	last := min(len(l.entries), first+limit)
 	entries := make([]Entry, 0, max(0, last-first))
 	for i := first; i < last; i++ {
@@ -149,9 +165,11 @@ func (s *State) Entries(l *Log, o base.Offset, limit int) []Entry {
 	return entries
 }
 
-// FindTime returns the first entry whose append time is at or after t.
+// FindTime returns the first live entry whose append time is at or after t.
 func (s *State) FindTime(l *Log, t base.Millis) (Entry, bool) {
-	i := sort.Search(len(l.entries), func(i int) bool { return s.objects.get(l.entries[i].object).appendTime >= t })
+	i := sort.Search(len(l.entries), func(i int) bool {
+		return l.entries[i].end() > l.start && s.objects.get(l.entries[i].object).appendTime >= t
+	})
 	if i == len(l.entries) {
 		return Entry{}, false
 	}
@@ -165,7 +183,7 @@ func (s *State) RawStart(l *Log) base.Offset {
 	if i == len(l.entries) {
 		return l.head
 	}
-	return max(l.start, l.entries[i].base)
+	return max(l.floor, l.entries[i].base)
 }
 
 func (s *State) entry(l *Log, i int) Entry {

@@ -31,6 +31,24 @@ const (
 	TableChanged     Reason = "the stream is bound to another table"
 	NotPrepared      Reason = "the range was not prepared"
 	NotDead          Reason = "the object is not dead"
+
+	NotYetAllowed   Reason = "the cluster's fold version does not allow the record yet"
+	WrongShard      Reason = "the record belongs into another log"
+	StreamDeleted   Reason = "the stream was deleted, its name is never used again"
+	NamespaceSealed Reason = "the namespace is being dropped"
+	NamespaceExists Reason = "the namespace exists already"
+	NoNamespace     Reason = "no such namespace"
+	NotEmpty        Reason = "the namespace holds streams"
+	CatalogExists   Reason = "the table catalog exists already"
+	NoCatalog       Reason = "no such table catalog"
+	StaleSource     Reason = "the properties are of a later source revision already"
+	LogFenced       Reason = "the log is fenced"
+	TrimmedAlready  Reason = "the log is trimmed that far already"
+	NotTrimmed      Reason = "the range was not trimmed"
+	Duplicate       Reason = "the producer's sequences are in the stream already"
+	Overlaps        Reason = "some of the producer's sequences are in the stream already"
+	BelowWindow     Reason = "the producer's sequences lie below its window"
+	NotNextEpoch    Reason = "not the next epoch"
 )
 
 // LogOutcome is what became of one log's part of a record.
@@ -54,9 +72,11 @@ type Outcome struct {
 	Seq    base.Seq
 	// Rejected is why the whole record was refused; Logs tells per log.
 	Rejected Reason
-	// Stream is the id of the created, existing or updated stream.
+	// Stream is the id of the created, existing, updated or deleted stream.
 	Stream base.StreamID
-	Logs   []LogOutcome
+	// Namespace is the id of the created, existing or updated namespace.
+	Namespace base.NamespaceID
+	Logs      []LogOutcome
 }
 
 // OK reports whether the record as a whole was accepted.

@@ -71,7 +71,7 @@ func (scriptedWatch) Stop()                         {}
 
 func entry(t *testing.T, revision base.Revision, name string) coord.Entry {
 	t.Helper()
-	data := shardtest.Encode(t, &commitpb.ClusterCreate{Shards: 4, FoldVersion: 1})
+	data := shardtest.Encode(t, &commitpb.ClusterCreate{Shards: 4, FoldVersion: commitrecord.FoldVersion})
 	if revision > 1 {
 		data = shardtest.Encode(t, stream(name))
 	}

@@ -15,6 +15,21 @@ const (
 	// MaxFormerTables is how many uuids of tables that a stream was unbound from
 	// are remembered; the oldest are forgotten first.
 	MaxFormerTables = 32
+	// MaxLogs is the most logs that the streams of a shard may have, those
+	// included that were deleted without a purge.
+	MaxLogs = 100_000
+	// MaxTombstones is the most names of deleted streams that a shard remembers.
+	// Beyond it no stream can be deleted.
+	MaxTombstones = 1_000_000
+	// MaxNamespaces and MaxCatalogs bound what the log meta holds.
+	MaxNamespaces = 100_000
+	MaxCatalogs   = 1000
+	// MaxProperties is the most properties that a stream, namespace or catalog
+	// may have; MaxPropertyBytes bounds a key and a value together.
+	MaxProperties    = 1000
+	MaxPropertyBytes = 4096
+	// MaxSchemaBytes bounds a schema's definition.
+	MaxSchemaBytes = 256 << 10
 )
 
 // State is one shard folded up to a revision. It is not safe for concurrent
@@ -39,6 +54,24 @@ type State struct {
 	objects objectTable
 	// dead holds the objects that no live entry references, until Reclaimed.
 	dead map[string]Dead
+
+	// tombstones hold the name of every stream that was deleted, for ever.
+	tombstones map[base.StreamName]Tombstone
+	// kept are streams that were deleted without a purge: their data stays.
+	kept map[base.StreamID]*Stream
+	// sealed holds, by namespace, the newest incarnation that takes no streams.
+	sealed map[string]base.NamespaceID
+	// logs counts those of streams and kept.
+	logs int
+	// intervals counts those of all producers' windows.
+	intervals int
+	// entries counts those of all logs' indexes.
+	entries int
+	// epoch counts the recoveries from a lost coordination store.
+	epoch uint64
+
+	// meta is filled in the log meta only.
+	meta metaState
 }
 
 // Writer is an open writer.
@@ -73,6 +106,26 @@ type Stream struct {
 	// was unbound from, the newest last: it is never bound to them again.
 	Former []string
 	Logs   []*Log
+
+	// Namespace is the incarnation of the namespace that it was created in, 0
+	// for a stream of fold version 1.
+	Namespace base.NamespaceID
+	// Retention is what its logs keep; never nil.
+	Retention *commitpb.Retention
+	// Schema is nil when none was declared.
+	Schema *commitpb.StreamSchema
+	// Properties are the user's, by key, as of PropertiesSource.
+	Properties       []*commitpb.Property
+	PropertiesSource uint64
+
+	producers map[string]*window
+}
+
+// Tombstone is what remains of a deleted stream.
+type Tombstone struct {
+	ID base.StreamID
+	// Purged tells that its data was given up too.
+	Purged bool
 }
 
 // TableBinding is the table that a stream's prepared ranges were written for.
@@ -100,6 +153,11 @@ func NewState(cluster base.ClusterID, shard base.Shard) *State {
 		writers: make(map[base.WriterID]*Writer),
 		tokens:  make(map[string]base.WriterID),
 		dead:    make(map[string]Dead),
+
+		tombstones: make(map[base.StreamName]Tombstone),
+		kept:       make(map[base.StreamID]*Stream),
+		sealed:     make(map[string]base.NamespaceID),
+		meta:       newMetaState(),
 	}
 }
 
@@ -147,6 +205,24 @@ func (s *State) StreamByName(name base.StreamName) (*Stream, bool) {
 
 // Streams returns the live streams, by id.
 func (s *State) Streams() []*Stream { return sortedValues(s.streams) }
+
+// Tombstone returns what remains of a deleted stream of this name.
+func (s *State) Tombstone(name base.StreamName) (Tombstone, bool) {
+	t, ok := s.tombstones[name]
+	return t, ok
+}
+
+// Kept returns the streams that were deleted without a purge, by id.
+func (s *State) Kept() []*Stream { return sortedValues(s.kept) }
+
+// Logs returns how many logs the streams have, those that are kept included.
+func (s *State) Logs() int { return s.logs }
+
+// IndexEntries returns how many entries the indexes of all logs have.
+func (s *State) IndexEntries() int { return s.entries }
+
+// Epoch returns how often the shard was recovered from a lost coordination store.
+func (s *State) Epoch() uint64 { return s.epoch }
 
 // Writer returns an open writer.
 func (s *State) Writer(id base.WriterID) (*Writer, bool) {

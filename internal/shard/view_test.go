@@ -19,6 +19,7 @@ import (
 	"github.com/lakestream-go/lakestream/internal/coord"
 	"github.com/lakestream-go/lakestream/internal/coord/coordtest"
 	"github.com/lakestream-go/lakestream/internal/coord/mem"
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
 	"github.com/lakestream-go/lakestream/internal/shard"
 	"github.com/lakestream-go/lakestream/internal/shard/shardtest"
@@ -44,7 +45,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	clock := coordtest.NewClock()
 	w := &world{t: t, clock: clock, server: mem.NewServer(clock), calls: make(map[coord.Op]int)}
-	w.server.Stray(testShard.String(), shardtest.Encode(t, &commitpb.ClusterCreate{Shards: 4, FoldVersion: 1}))
+	w.server.Stray(testShard.String(), shardtest.Encode(t, &commitpb.ClusterCreate{Shards: 4, FoldVersion: commitrecord.FoldVersion}))
 	return w
 }
 

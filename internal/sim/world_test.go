@@ -129,7 +129,7 @@ func (w *world) close() {
 
 // bootstrap writes the records that every cluster begins with.
 func (w *world) bootstrap() error {
-	records := []commitrecord.Payload{&commitpb.ClusterCreate{Shards: 1, FoldVersion: 1}}
+	records := []commitrecord.Payload{&commitpb.ClusterCreate{Shards: 1, FoldVersion: commitrecord.FoldVersion}}
 	for i := range w.config.streams {
 		records = append(records, &commitpb.StreamCreate{
 			Namespace: "sim", Name: fmt.Sprintf("stream%d", i), Partitions: uint32(w.config.partitions), //nolint:gosec // 1 to 3

@@ -16,6 +16,7 @@ import (
 	"github.com/lakestream-go/lakestream/internal/blob"
 	"github.com/lakestream-go/lakestream/internal/coord"
 	"github.com/lakestream-go/lakestream/internal/coord/mem"
+	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
 	"github.com/lakestream-go/lakestream/internal/format/recordbatch"
 	"github.com/lakestream-go/lakestream/internal/format/walobject"
@@ -73,7 +74,7 @@ func newRig(t *testing.T, f faults, tune func(*wal.Options)) *rig {
 		Clock: base.SystemClock{}, Logger: slog.New(slog.DiscardHandler), Entropy: rand.Reader,
 	})
 	require.NoError(t, err)
-	_, err = r.view.Publish(t.Context(), &commitpb.ClusterCreate{Shards: 1, FoldVersion: 1})
+	_, err = r.view.Publish(t.Context(), &commitpb.ClusterCreate{Shards: 1, FoldVersion: commitrecord.FoldVersion})
 	require.NoError(t, err)
 	out, err := r.view.Publish(t.Context(), &commitpb.StreamCreate{Namespace: "n", Name: "s", Partitions: 4})
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 const Version = 1
 
 // FoldVersion is the newest set of kinds and rules that this binary folds.
-const FoldVersion = 1
+const FoldVersion = 2
 
 // MaxBytes bounds an encoded record: a message of 1 MiB less room for what a
 // coordination store adds to it. The batcher closes an object when its
@@ -55,6 +55,24 @@ const (
 	KindMaterialized  Kind = 10
 	KindReclaimed     Kind = 11
 	KindTableReset    Kind = 12
+)
+
+// The kinds that fold version 2 added.
+const (
+	KindPartitionsAdd     Kind = 13
+	KindStreamDelete      Kind = 14
+	KindNamespaceCreate   Kind = 15
+	KindNamespaceUpdate   Kind = 16
+	KindNamespaceDrop     Kind = 17
+	KindNamespaceSeal     Kind = 18
+	KindClusterUpdate     Kind = 19
+	KindCatalogRegister   Kind = 20
+	KindCatalogUnregister Kind = 21
+	KindLogFence          Kind = 22
+	KindLogUnfence        Kind = 23
+	KindTrim              Kind = 24
+	KindSkip              Kind = 25
+	KindRecovered         Kind = 26
 )
 
 // String returns the kind's name, as the design names it.
@@ -115,7 +133,7 @@ func KindOf(payload Payload) (Kind, bool) {
 	case *commitpb.TableReset:
 		return KindTableReset, true
 	default:
-		return 0, false
+		return kindOfVersion2(payload)
 	}
 }
 
@@ -146,7 +164,7 @@ func newPayload(kind Kind) (Payload, error) {
 	case KindTableReset:
 		return &commitpb.TableReset{}, nil
 	default:
-		return nil, fmt.Errorf("record kind %d: %w", uint16(kind), base.ErrNewerFormat)
+		return newPayloadOfVersion2(kind)
 	}
 }
 

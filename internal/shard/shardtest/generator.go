@@ -42,7 +42,7 @@ func Draw(t *rapid.T, shard base.Shard, length int) []Step {
 	for range rapid.IntRange(0, 2).Draw(t, "early") {
 		g.draw()
 	}
-	g.add(&commitpb.ClusterCreate{Shards: 4, FoldVersion: 1})
+	g.add(&commitpb.ClusterCreate{Shards: 4, FoldVersion: commitrecord.FoldVersion})
 	for range length {
 		g.draw()
 	}
@@ -89,7 +89,7 @@ func (g *Generator) draw() {
 		g.add(g.reclaim())
 	case "cluster":
 		g.add(rapid.SampledFrom([]commitrecord.Payload{
-			&commitpb.ClusterCreate{Shards: 8, FoldVersion: 0}, &commitpb.ClusterCreate{Shards: 0, FoldVersion: 1},
+			&commitpb.ClusterCreate{Shards: 8, FoldVersion: 0}, &commitpb.ClusterCreate{Shards: 0, FoldVersion: commitrecord.FoldVersion},
 			&commitpb.FoldVersion{}, &commitpb.FoldVersion{Version: 1}, &commitpb.FoldVersion{Version: 7},
 		}).Draw(g.t, "settings"))
 	case "foreign":

@@ -200,19 +200,212 @@ func (x *TablePolicy) GetSystemColumns() []string {
 	return nil
 }
 
-type StreamCreate struct {
+// Retention says what a log keeps. An absent field has the default: everything.
+type Retention struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A record older than this may go; negative keeps all, 0 keeps none.
+	TimeMs *int64 `protobuf:"varint,1,opt,name=time_ms,json=timeMs,proto3,oneof" json:"time_ms,omitempty"`
+	// What a log holds beyond this may go; negative keeps all, 0 keeps none.
+	Bytes *int64 `protobuf:"varint,2,opt,name=bytes,proto3,oneof" json:"bytes,omitempty"`
+	// The longest that records are kept only because a table lacks them.
+	WaitForTablesMs *int64 `protobuf:"varint,3,opt,name=wait_for_tables_ms,json=waitForTablesMs,proto3,oneof" json:"wait_for_tables_ms,omitempty"`
+	WaitForGroups   *bool  `protobuf:"varint,4,opt,name=wait_for_groups,json=waitForGroups,proto3,oneof" json:"wait_for_groups,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Retention) Reset() {
+	*x = Retention{}
+	mi := &file_commit_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Retention) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Retention) ProtoMessage() {}
+
+func (x *Retention) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Retention.ProtoReflect.Descriptor instead.
+func (*Retention) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Retention) GetTimeMs() int64 {
+	if x != nil && x.TimeMs != nil {
+		return *x.TimeMs
+	}
+	return 0
+}
+
+func (x *Retention) GetBytes() int64 {
+	if x != nil && x.Bytes != nil {
+		return *x.Bytes
+	}
+	return 0
+}
+
+func (x *Retention) GetWaitForTablesMs() int64 {
+	if x != nil && x.WaitForTablesMs != nil {
+		return *x.WaitForTablesMs
+	}
+	return 0
+}
+
+func (x *Retention) GetWaitForGroups() bool {
+	if x != nil && x.WaitForGroups != nil {
+		return *x.WaitForGroups
+	}
+	return false
+}
+
+// Property is a name and a value that belongs to the user. Lists of them are
+// sorted by key, without twins.
+type Property struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Partitions    uint32                 `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
-	Table         *TablePolicy           `protobuf:"bytes,4,opt,name=table,proto3" json:"table,omitempty"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Property) Reset() {
+	*x = Property{}
+	mi := &file_commit_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Property) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Property) ProtoMessage() {}
+
+func (x *Property) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Property.ProtoReflect.Descriptor instead.
+func (*Property) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Property) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Property) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+// StreamSchema declares what a stream's values are.
+type StreamSchema struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// NONE, AVRO, JSON or PROTOBUF.
+	Type          string      `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	Definition    []byte      `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
+	Properties    []*Property `protobuf:"bytes,3,rep,name=properties,proto3" json:"properties,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamSchema) Reset() {
+	*x = StreamSchema{}
+	mi := &file_commit_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamSchema) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamSchema) ProtoMessage() {}
+
+func (x *StreamSchema) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamSchema.ProtoReflect.Descriptor instead.
+func (*StreamSchema) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *StreamSchema) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *StreamSchema) GetDefinition() []byte {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+func (x *StreamSchema) GetProperties() []*Property {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+type StreamCreate struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Namespace  string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name       string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Partitions uint32                 `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	Table      *TablePolicy           `protobuf:"bytes,4,opt,name=table,proto3" json:"table,omitempty"`
+	// The incarnation of the namespace: one that is sealed takes no streams.
+	NamespaceId   uint64        `protobuf:"varint,5,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"`
+	Retention     *Retention    `protobuf:"bytes,6,opt,name=retention,proto3" json:"retention,omitempty"`
+	Schema        *StreamSchema `protobuf:"bytes,7,opt,name=schema,proto3" json:"schema,omitempty"`
+	Properties    []*Property   `protobuf:"bytes,8,rep,name=properties,proto3" json:"properties,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StreamCreate) Reset() {
 	*x = StreamCreate{}
-	mi := &file_commit_proto_msgTypes[3]
+	mi := &file_commit_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -224,7 +417,7 @@ func (x *StreamCreate) String() string {
 func (*StreamCreate) ProtoMessage() {}
 
 func (x *StreamCreate) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[3]
+	mi := &file_commit_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -237,7 +430,7 @@ func (x *StreamCreate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamCreate.ProtoReflect.Descriptor instead.
 func (*StreamCreate) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{3}
+	return file_commit_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StreamCreate) GetNamespace() string {
@@ -268,19 +461,104 @@ func (x *StreamCreate) GetTable() *TablePolicy {
 	return nil
 }
 
-// StreamUpdate replaces the policy of a stream that stands at expected_version.
+func (x *StreamCreate) GetNamespaceId() uint64 {
+	if x != nil {
+		return x.NamespaceId
+	}
+	return 0
+}
+
+func (x *StreamCreate) GetRetention() *Retention {
+	if x != nil {
+		return x.Retention
+	}
+	return nil
+}
+
+func (x *StreamCreate) GetSchema() *StreamSchema {
+	if x != nil {
+		return x.Schema
+	}
+	return nil
+}
+
+func (x *StreamCreate) GetProperties() []*Property {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+// Properties are all properties of a stream, as of a revision of their source.
+type Properties struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Values []*Property            `protobuf:"bytes,1,rep,name=values,proto3" json:"values,omitempty"`
+	// An older or equal revision than the one that the stream holds is a no-op.
+	SourceRevision uint64 `protobuf:"varint,2,opt,name=source_revision,json=sourceRevision,proto3" json:"source_revision,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Properties) Reset() {
+	*x = Properties{}
+	mi := &file_commit_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Properties) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Properties) ProtoMessage() {}
+
+func (x *Properties) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Properties.ProtoReflect.Descriptor instead.
+func (*Properties) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Properties) GetValues() []*Property {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *Properties) GetSourceRevision() uint64 {
+	if x != nil {
+		return x.SourceRevision
+	}
+	return 0
+}
+
+// StreamUpdate replaces parts of a stream that stands at expected_version; a part
+// that is absent stays. Properties alone need no expected version.
 type StreamUpdate struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Stream          uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
 	ExpectedVersion uint64                 `protobuf:"varint,2,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
 	Table           *TablePolicy           `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	Retention       *Retention             `protobuf:"bytes,4,opt,name=retention,proto3" json:"retention,omitempty"`
+	Properties      *Properties            `protobuf:"bytes,5,opt,name=properties,proto3" json:"properties,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *StreamUpdate) Reset() {
 	*x = StreamUpdate{}
-	mi := &file_commit_proto_msgTypes[4]
+	mi := &file_commit_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +570,7 @@ func (x *StreamUpdate) String() string {
 func (*StreamUpdate) ProtoMessage() {}
 
 func (x *StreamUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[4]
+	mi := &file_commit_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +583,7 @@ func (x *StreamUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamUpdate.ProtoReflect.Descriptor instead.
 func (*StreamUpdate) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{4}
+	return file_commit_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StreamUpdate) GetStream() uint64 {
@@ -329,6 +607,869 @@ func (x *StreamUpdate) GetTable() *TablePolicy {
 	return nil
 }
 
+func (x *StreamUpdate) GetRetention() *Retention {
+	if x != nil {
+		return x.Retention
+	}
+	return nil
+}
+
+func (x *StreamUpdate) GetProperties() *Properties {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+// PartitionsAdd lets a stream grow to a number of partitions, all at once.
+type PartitionsAdd struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	Partitions    uint32                 `protobuf:"varint,2,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionsAdd) Reset() {
+	*x = PartitionsAdd{}
+	mi := &file_commit_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionsAdd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionsAdd) ProtoMessage() {}
+
+func (x *PartitionsAdd) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionsAdd.ProtoReflect.Descriptor instead.
+func (*PartitionsAdd) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PartitionsAdd) GetStream() uint64 {
+	if x != nil {
+		return x.Stream
+	}
+	return 0
+}
+
+func (x *PartitionsAdd) GetPartitions() uint32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return 0
+}
+
+// StreamDelete leaves a tombstone: the name is never used again. Without purge the
+// data stays until the same record with purge.
+type StreamDelete struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	Purge         bool                   `protobuf:"varint,2,opt,name=purge,proto3" json:"purge,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamDelete) Reset() {
+	*x = StreamDelete{}
+	mi := &file_commit_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamDelete) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamDelete) ProtoMessage() {}
+
+func (x *StreamDelete) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamDelete.ProtoReflect.Descriptor instead.
+func (*StreamDelete) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *StreamDelete) GetStream() uint64 {
+	if x != nil {
+		return x.Stream
+	}
+	return 0
+}
+
+func (x *StreamDelete) GetPurge() bool {
+	if x != nil {
+		return x.Purge
+	}
+	return false
+}
+
+// NamespaceCreate creates the namespace whose id is the revision of this record.
+// Records of namespaces, table catalogs and the cluster are in the log meta.
+type NamespaceCreate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Table         *TablePolicy           `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	Retention     *Retention             `protobuf:"bytes,3,opt,name=retention,proto3" json:"retention,omitempty"`
+	Properties    []*Property            `protobuf:"bytes,4,rep,name=properties,proto3" json:"properties,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceCreate) Reset() {
+	*x = NamespaceCreate{}
+	mi := &file_commit_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceCreate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceCreate) ProtoMessage() {}
+
+func (x *NamespaceCreate) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceCreate.ProtoReflect.Descriptor instead.
+func (*NamespaceCreate) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *NamespaceCreate) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *NamespaceCreate) GetTable() *TablePolicy {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+func (x *NamespaceCreate) GetRetention() *Retention {
+	if x != nil {
+		return x.Retention
+	}
+	return nil
+}
+
+func (x *NamespaceCreate) GetProperties() []*Property {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+// NamespaceUpdate replaces parts of a namespace that stands at expected_version; a
+// part that is absent stays. Of the properties it sets and removes some.
+type NamespaceUpdate struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	NamespaceId     uint64                 `protobuf:"varint,1,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"`
+	ExpectedVersion uint64                 `protobuf:"varint,2,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
+	Table           *TablePolicy           `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	Retention       *Retention             `protobuf:"bytes,4,opt,name=retention,proto3" json:"retention,omitempty"`
+	Set             []*Property            `protobuf:"bytes,5,rep,name=set,proto3" json:"set,omitempty"`
+	Remove          []string               `protobuf:"bytes,6,rep,name=remove,proto3" json:"remove,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *NamespaceUpdate) Reset() {
+	*x = NamespaceUpdate{}
+	mi := &file_commit_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceUpdate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceUpdate) ProtoMessage() {}
+
+func (x *NamespaceUpdate) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceUpdate.ProtoReflect.Descriptor instead.
+func (*NamespaceUpdate) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *NamespaceUpdate) GetNamespaceId() uint64 {
+	if x != nil {
+		return x.NamespaceId
+	}
+	return 0
+}
+
+func (x *NamespaceUpdate) GetExpectedVersion() uint64 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *NamespaceUpdate) GetTable() *TablePolicy {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+func (x *NamespaceUpdate) GetRetention() *Retention {
+	if x != nil {
+		return x.Retention
+	}
+	return nil
+}
+
+func (x *NamespaceUpdate) GetSet() []*Property {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *NamespaceUpdate) GetRemove() []string {
+	if x != nil {
+		return x.Remove
+	}
+	return nil
+}
+
+type NamespaceDrop struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NamespaceId   uint64                 `protobuf:"varint,1,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceDrop) Reset() {
+	*x = NamespaceDrop{}
+	mi := &file_commit_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceDrop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceDrop) ProtoMessage() {}
+
+func (x *NamespaceDrop) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceDrop.ProtoReflect.Descriptor instead.
+func (*NamespaceDrop) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *NamespaceDrop) GetNamespaceId() uint64 {
+	if x != nil {
+		return x.NamespaceId
+	}
+	return 0
+}
+
+// NamespaceSeal keeps a shard from taking streams of a namespace that is being
+// dropped; it is refused while the shard holds one. With undo it lifts the seal.
+type NamespaceSeal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	NamespaceId   uint64                 `protobuf:"varint,2,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"`
+	Undo          bool                   `protobuf:"varint,3,opt,name=undo,proto3" json:"undo,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceSeal) Reset() {
+	*x = NamespaceSeal{}
+	mi := &file_commit_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceSeal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceSeal) ProtoMessage() {}
+
+func (x *NamespaceSeal) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceSeal.ProtoReflect.Descriptor instead.
+func (*NamespaceSeal) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *NamespaceSeal) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *NamespaceSeal) GetNamespaceId() uint64 {
+	if x != nil {
+		return x.NamespaceId
+	}
+	return 0
+}
+
+func (x *NamespaceSeal) GetUndo() bool {
+	if x != nil {
+		return x.Undo
+	}
+	return false
+}
+
+// ClusterUpdate replaces the policies that namespaces and streams inherit.
+type ClusterUpdate struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	ExpectedVersion uint64                 `protobuf:"varint,1,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
+	Table           *TablePolicy           `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	Retention       *Retention             `protobuf:"bytes,3,opt,name=retention,proto3" json:"retention,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *ClusterUpdate) Reset() {
+	*x = ClusterUpdate{}
+	mi := &file_commit_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClusterUpdate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClusterUpdate) ProtoMessage() {}
+
+func (x *ClusterUpdate) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClusterUpdate.ProtoReflect.Descriptor instead.
+func (*ClusterUpdate) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ClusterUpdate) GetExpectedVersion() uint64 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *ClusterUpdate) GetTable() *TablePolicy {
+	if x != nil {
+		return x.Table
+	}
+	return nil
+}
+
+func (x *ClusterUpdate) GetRetention() *Retention {
+	if x != nil {
+		return x.Retention
+	}
+	return nil
+}
+
+// CatalogRegister names a table catalog. Secrets are not part of it.
+type CatalogRegister struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Type          string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	Connection    []*Property            `protobuf:"bytes,3,rep,name=connection,proto3" json:"connection,omitempty"`
+	Properties    []*Property            `protobuf:"bytes,4,rep,name=properties,proto3" json:"properties,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CatalogRegister) Reset() {
+	*x = CatalogRegister{}
+	mi := &file_commit_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CatalogRegister) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CatalogRegister) ProtoMessage() {}
+
+func (x *CatalogRegister) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CatalogRegister.ProtoReflect.Descriptor instead.
+func (*CatalogRegister) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CatalogRegister) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CatalogRegister) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *CatalogRegister) GetConnection() []*Property {
+	if x != nil {
+		return x.Connection
+	}
+	return nil
+}
+
+func (x *CatalogRegister) GetProperties() []*Property {
+	if x != nil {
+		return x.Properties
+	}
+	return nil
+}
+
+type CatalogUnregister struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CatalogUnregister) Reset() {
+	*x = CatalogUnregister{}
+	mi := &file_commit_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CatalogUnregister) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CatalogUnregister) ProtoMessage() {}
+
+func (x *CatalogUnregister) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CatalogUnregister.ProtoReflect.Descriptor instead.
+func (*CatalogUnregister) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *CatalogUnregister) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// LogFence closes logs for appends; LogUnfence opens them again.
+type LogFence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	Partition     []uint32               `protobuf:"varint,2,rep,packed,name=partition,proto3" json:"partition,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogFence) Reset() {
+	*x = LogFence{}
+	mi := &file_commit_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogFence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogFence) ProtoMessage() {}
+
+func (x *LogFence) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogFence.ProtoReflect.Descriptor instead.
+func (*LogFence) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *LogFence) GetStream() uint64 {
+	if x != nil {
+		return x.Stream
+	}
+	return 0
+}
+
+func (x *LogFence) GetPartition() []uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return nil
+}
+
+func (x *LogFence) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type LogUnfence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	Partition     []uint32               `protobuf:"varint,2,rep,packed,name=partition,proto3" json:"partition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogUnfence) Reset() {
+	*x = LogUnfence{}
+	mi := &file_commit_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogUnfence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogUnfence) ProtoMessage() {}
+
+func (x *LogUnfence) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogUnfence.ProtoReflect.Descriptor instead.
+func (*LogUnfence) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *LogUnfence) GetStream() uint64 {
+	if x != nil {
+		return x.Stream
+	}
+	return 0
+}
+
+func (x *LogUnfence) GetPartition() []uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return nil
+}
+
+// Trim hides, for each log, what lies before an offset. A hard one drops it too.
+type Trim struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	Partition     []uint32               `protobuf:"varint,2,rep,packed,name=partition,proto3" json:"partition,omitempty"`
+	Offset        []uint64               `protobuf:"varint,3,rep,packed,name=offset,proto3" json:"offset,omitempty"`
+	Hard          bool                   `protobuf:"varint,4,opt,name=hard,proto3" json:"hard,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trim) Reset() {
+	*x = Trim{}
+	mi := &file_commit_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trim) ProtoMessage() {}
+
+func (x *Trim) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trim.ProtoReflect.Descriptor instead.
+func (*Trim) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Trim) GetStream() uint64 {
+	if x != nil {
+		return x.Stream
+	}
+	return 0
+}
+
+func (x *Trim) GetPartition() []uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return nil
+}
+
+func (x *Trim) GetOffset() []uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return nil
+}
+
+func (x *Trim) GetHard() bool {
+	if x != nil {
+		return x.Hard
+	}
+	return false
+}
+
+// Skip moves a log's prepared mark over records that were trimmed before its table
+// had them.
+type Skip struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        uint64                 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
+	Partition     uint32                 `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Start         uint64                 `protobuf:"varint,3,opt,name=start,proto3" json:"start,omitempty"`
+	End           uint64                 `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Skip) Reset() {
+	*x = Skip{}
+	mi := &file_commit_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Skip) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Skip) ProtoMessage() {}
+
+func (x *Skip) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Skip.ProtoReflect.Descriptor instead.
+func (*Skip) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Skip) GetStream() uint64 {
+	if x != nil {
+		return x.Stream
+	}
+	return 0
+}
+
+func (x *Skip) GetPartition() uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *Skip) GetStart() uint64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *Skip) GetEnd() uint64 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *Skip) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Recovered is the first record after coordination was rebuilt from a checkpoint
+// and the commit archive: it closes every writer.
+type Recovered struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recovered) Reset() {
+	*x = Recovered{}
+	mi := &file_commit_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recovered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recovered) ProtoMessage() {}
+
+func (x *Recovered) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recovered.ProtoReflect.Descriptor instead.
+func (*Recovered) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Recovered) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // WriterOpen opens the writer whose id is the revision of this record.
 type WriterOpen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -342,7 +1483,7 @@ type WriterOpen struct {
 
 func (x *WriterOpen) Reset() {
 	*x = WriterOpen{}
-	mi := &file_commit_proto_msgTypes[5]
+	mi := &file_commit_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -354,7 +1495,7 @@ func (x *WriterOpen) String() string {
 func (*WriterOpen) ProtoMessage() {}
 
 func (x *WriterOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[5]
+	mi := &file_commit_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -367,7 +1508,7 @@ func (x *WriterOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriterOpen.ProtoReflect.Descriptor instead.
 func (*WriterOpen) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{5}
+	return file_commit_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WriterOpen) GetToken() []byte {
@@ -393,7 +1534,7 @@ type WriterFence struct {
 
 func (x *WriterFence) Reset() {
 	*x = WriterFence{}
-	mi := &file_commit_proto_msgTypes[6]
+	mi := &file_commit_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -405,7 +1546,7 @@ func (x *WriterFence) String() string {
 func (*WriterFence) ProtoMessage() {}
 
 func (x *WriterFence) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[6]
+	mi := &file_commit_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -418,7 +1559,7 @@ func (x *WriterFence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriterFence.ProtoReflect.Descriptor instead.
 func (*WriterFence) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{6}
+	return file_commit_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WriterFence) GetWriters() []uint64 {
@@ -441,13 +1582,14 @@ type Append struct {
 	Len           []uint32               `protobuf:"varint,8,rep,packed,name=len,proto3" json:"len,omitempty"`
 	MinTime       []int64                `protobuf:"zigzag64,9,rep,packed,name=min_time,json=minTime,proto3" json:"min_time,omitempty"`
 	MaxTime       []int64                `protobuf:"zigzag64,10,rep,packed,name=max_time,json=maxTime,proto3" json:"max_time,omitempty"`
+	Groups        []*ProducerGroup       `protobuf:"bytes,11,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Append) Reset() {
 	*x = Append{}
-	mi := &file_commit_proto_msgTypes[7]
+	mi := &file_commit_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -459,7 +1601,7 @@ func (x *Append) String() string {
 func (*Append) ProtoMessage() {}
 
 func (x *Append) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[7]
+	mi := &file_commit_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -472,7 +1614,7 @@ func (x *Append) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Append.ProtoReflect.Descriptor instead.
 func (*Append) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{7}
+	return file_commit_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Append) GetWriter() uint64 {
@@ -545,6 +1687,85 @@ func (x *Append) GetMaxTime() []int64 {
 	return nil
 }
 
+func (x *Append) GetGroups() []*ProducerGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// ProducerGroup is what one producer sent in one append to one stream: blocks that
+// are accepted together, or not at all.
+type ProducerGroup struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Producer string                 `protobuf:"bytes,1,opt,name=producer,proto3" json:"producer,omitempty"`
+	// Intervals of sequences, ascending and apart: first and count.
+	First []uint64 `protobuf:"varint,2,rep,packed,name=first,proto3" json:"first,omitempty"`
+	Count []uint64 `protobuf:"varint,3,rep,packed,name=count,proto3" json:"count,omitempty"`
+	// The blocks, by their places in the columns of the record.
+	Block         []uint32 `protobuf:"varint,4,rep,packed,name=block,proto3" json:"block,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProducerGroup) Reset() {
+	*x = ProducerGroup{}
+	mi := &file_commit_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProducerGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProducerGroup) ProtoMessage() {}
+
+func (x *ProducerGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_commit_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProducerGroup.ProtoReflect.Descriptor instead.
+func (*ProducerGroup) Descriptor() ([]byte, []int) {
+	return file_commit_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ProducerGroup) GetProducer() string {
+	if x != nil {
+		return x.Producer
+	}
+	return ""
+}
+
+func (x *ProducerGroup) GetFirst() []uint64 {
+	if x != nil {
+		return x.First
+	}
+	return nil
+}
+
+func (x *ProducerGroup) GetCount() []uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return nil
+}
+
+func (x *ProducerGroup) GetBlock() []uint32 {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
 // Compact replaces, for each log, the index entries of a range by one compacted
 // object. The object's key follows from writer, log, range and seq.
 type Compact struct {
@@ -563,7 +1784,7 @@ type Compact struct {
 
 func (x *Compact) Reset() {
 	*x = Compact{}
-	mi := &file_commit_proto_msgTypes[8]
+	mi := &file_commit_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -575,7 +1796,7 @@ func (x *Compact) String() string {
 func (*Compact) ProtoMessage() {}
 
 func (x *Compact) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[8]
+	mi := &file_commit_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -588,7 +1809,7 @@ func (x *Compact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compact.ProtoReflect.Descriptor instead.
 func (*Compact) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{8}
+	return file_commit_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Compact) GetWriter() uint64 {
@@ -658,7 +1879,7 @@ type DataFile struct {
 
 func (x *DataFile) Reset() {
 	*x = DataFile{}
-	mi := &file_commit_proto_msgTypes[9]
+	mi := &file_commit_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +1891,7 @@ func (x *DataFile) String() string {
 func (*DataFile) ProtoMessage() {}
 
 func (x *DataFile) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[9]
+	mi := &file_commit_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +1904,7 @@ func (x *DataFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DataFile.ProtoReflect.Descriptor instead.
 func (*DataFile) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{9}
+	return file_commit_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DataFile) GetPath() string {
@@ -723,14 +1944,17 @@ type PreparedRange struct {
 	Filtered       uint64                 `protobuf:"varint,11,opt,name=filtered,proto3" json:"filtered,omitempty"`
 	// replaces names a file of the pending range with the same start and end whose
 	// files were lost: the range was decoded again, with the same verdicts.
-	Replaces      string `protobuf:"bytes,12,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	Replaces string `protobuf:"bytes,12,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	// skipped is why the range has no files although it had records. Only a fold
+	// sets it, from a Skip record.
+	Skipped       string `protobuf:"bytes,13,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PreparedRange) Reset() {
 	*x = PreparedRange{}
-	mi := &file_commit_proto_msgTypes[10]
+	mi := &file_commit_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -742,7 +1966,7 @@ func (x *PreparedRange) String() string {
 func (*PreparedRange) ProtoMessage() {}
 
 func (x *PreparedRange) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[10]
+	mi := &file_commit_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -755,7 +1979,7 @@ func (x *PreparedRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedRange.ProtoReflect.Descriptor instead.
 func (*PreparedRange) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{10}
+	return file_commit_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PreparedRange) GetStream() uint64 {
@@ -842,6 +2066,13 @@ func (x *PreparedRange) GetReplaces() string {
 	return ""
 }
 
+func (x *PreparedRange) GetSkipped() string {
+	if x != nil {
+		return x.Skipped
+	}
+	return ""
+}
+
 type Prepared struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Writer        uint64                 `protobuf:"varint,1,opt,name=writer,proto3" json:"writer,omitempty"`
@@ -853,7 +2084,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_commit_proto_msgTypes[11]
+	mi := &file_commit_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +2096,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[11]
+	mi := &file_commit_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +2109,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{11}
+	return file_commit_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Prepared) GetWriter() uint64 {
@@ -920,7 +2151,7 @@ type Materialized struct {
 
 func (x *Materialized) Reset() {
 	*x = Materialized{}
-	mi := &file_commit_proto_msgTypes[12]
+	mi := &file_commit_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +2163,7 @@ func (x *Materialized) String() string {
 func (*Materialized) ProtoMessage() {}
 
 func (x *Materialized) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[12]
+	mi := &file_commit_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +2176,7 @@ func (x *Materialized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Materialized.ProtoReflect.Descriptor instead.
 func (*Materialized) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{12}
+	return file_commit_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Materialized) GetStream() uint64 {
@@ -1023,7 +2254,7 @@ type TableReset struct {
 
 func (x *TableReset) Reset() {
 	*x = TableReset{}
-	mi := &file_commit_proto_msgTypes[13]
+	mi := &file_commit_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +2266,7 @@ func (x *TableReset) String() string {
 func (*TableReset) ProtoMessage() {}
 
 func (x *TableReset) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[13]
+	mi := &file_commit_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +2279,7 @@ func (x *TableReset) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableReset.ProtoReflect.Descriptor instead.
 func (*TableReset) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{13}
+	return file_commit_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *TableReset) GetStream() uint64 {
@@ -1075,7 +2306,7 @@ type Reclaimed struct {
 
 func (x *Reclaimed) Reset() {
 	*x = Reclaimed{}
-	mi := &file_commit_proto_msgTypes[14]
+	mi := &file_commit_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +2318,7 @@ func (x *Reclaimed) String() string {
 func (*Reclaimed) ProtoMessage() {}
 
 func (x *Reclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_commit_proto_msgTypes[14]
+	mi := &file_commit_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +2331,7 @@ func (x *Reclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reclaimed.ProtoReflect.Descriptor instead.
 func (*Reclaimed) Descriptor() ([]byte, []int) {
-	return file_commit_proto_rawDescGZIP(), []int{14}
+	return file_commit_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Reclaimed) GetKeys() []string {
@@ -1131,24 +2362,123 @@ const file_commit_proto_rawDesc = "" +
 	"\n" +
 	"_namespaceB\a\n" +
 	"\x05_nameB\x15\n" +
-	"\x13_commit_interval_ms\"\x99\x01\n" +
+	"\x13_commit_interval_ms\"\xe4\x01\n" +
+	"\tRetention\x12\x1c\n" +
+	"\atime_ms\x18\x01 \x01(\x03H\x00R\x06timeMs\x88\x01\x01\x12\x19\n" +
+	"\x05bytes\x18\x02 \x01(\x03H\x01R\x05bytes\x88\x01\x01\x120\n" +
+	"\x12wait_for_tables_ms\x18\x03 \x01(\x03H\x02R\x0fwaitForTablesMs\x88\x01\x01\x12+\n" +
+	"\x0fwait_for_groups\x18\x04 \x01(\bH\x03R\rwaitForGroups\x88\x01\x01B\n" +
+	"\n" +
+	"\b_time_msB\b\n" +
+	"\x06_bytesB\x15\n" +
+	"\x13_wait_for_tables_msB\x12\n" +
+	"\x10_wait_for_groups\"2\n" +
+	"\bProperty\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x82\x01\n" +
+	"\fStreamSchema\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1e\n" +
+	"\n" +
+	"definition\x18\x02 \x01(\fR\n" +
+	"definition\x12>\n" +
+	"\n" +
+	"properties\x18\x03 \x03(\v2\x1e.lakestream.commit.v1.PropertyR\n" +
+	"properties\"\xf7\x02\n" +
 	"\fStreamCreate\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x03 \x01(\rR\n" +
 	"partitions\x127\n" +
-	"\x05table\x18\x04 \x01(\v2!.lakestream.commit.v1.TablePolicyR\x05table\"\x8a\x01\n" +
+	"\x05table\x18\x04 \x01(\v2!.lakestream.commit.v1.TablePolicyR\x05table\x12!\n" +
+	"\fnamespace_id\x18\x05 \x01(\x04R\vnamespaceId\x12=\n" +
+	"\tretention\x18\x06 \x01(\v2\x1f.lakestream.commit.v1.RetentionR\tretention\x12:\n" +
+	"\x06schema\x18\a \x01(\v2\".lakestream.commit.v1.StreamSchemaR\x06schema\x12>\n" +
+	"\n" +
+	"properties\x18\b \x03(\v2\x1e.lakestream.commit.v1.PropertyR\n" +
+	"properties\"m\n" +
+	"\n" +
+	"Properties\x126\n" +
+	"\x06values\x18\x01 \x03(\v2\x1e.lakestream.commit.v1.PropertyR\x06values\x12'\n" +
+	"\x0fsource_revision\x18\x02 \x01(\x04R\x0esourceRevision\"\x8b\x02\n" +
 	"\fStreamUpdate\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12)\n" +
 	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\x127\n" +
-	"\x05table\x18\x03 \x01(\v2!.lakestream.commit.v1.TablePolicyR\x05table\">\n" +
+	"\x05table\x18\x03 \x01(\v2!.lakestream.commit.v1.TablePolicyR\x05table\x12=\n" +
+	"\tretention\x18\x04 \x01(\v2\x1f.lakestream.commit.v1.RetentionR\tretention\x12@\n" +
+	"\n" +
+	"properties\x18\x05 \x01(\v2 .lakestream.commit.v1.PropertiesR\n" +
+	"properties\"G\n" +
+	"\rPartitionsAdd\x12\x16\n" +
+	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x02 \x01(\rR\n" +
+	"partitions\"<\n" +
+	"\fStreamDelete\x12\x16\n" +
+	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x14\n" +
+	"\x05purge\x18\x02 \x01(\bR\x05purge\"\xe7\x01\n" +
+	"\x0fNamespaceCreate\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x127\n" +
+	"\x05table\x18\x02 \x01(\v2!.lakestream.commit.v1.TablePolicyR\x05table\x12=\n" +
+	"\tretention\x18\x03 \x01(\v2\x1f.lakestream.commit.v1.RetentionR\tretention\x12>\n" +
+	"\n" +
+	"properties\x18\x04 \x03(\v2\x1e.lakestream.commit.v1.PropertyR\n" +
+	"properties\"\xa1\x02\n" +
+	"\x0fNamespaceUpdate\x12!\n" +
+	"\fnamespace_id\x18\x01 \x01(\x04R\vnamespaceId\x12)\n" +
+	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\x127\n" +
+	"\x05table\x18\x03 \x01(\v2!.lakestream.commit.v1.TablePolicyR\x05table\x12=\n" +
+	"\tretention\x18\x04 \x01(\v2\x1f.lakestream.commit.v1.RetentionR\tretention\x120\n" +
+	"\x03set\x18\x05 \x03(\v2\x1e.lakestream.commit.v1.PropertyR\x03set\x12\x16\n" +
+	"\x06remove\x18\x06 \x03(\tR\x06remove\"2\n" +
+	"\rNamespaceDrop\x12!\n" +
+	"\fnamespace_id\x18\x01 \x01(\x04R\vnamespaceId\"d\n" +
+	"\rNamespaceSeal\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12!\n" +
+	"\fnamespace_id\x18\x02 \x01(\x04R\vnamespaceId\x12\x12\n" +
+	"\x04undo\x18\x03 \x01(\bR\x04undo\"\xb2\x01\n" +
+	"\rClusterUpdate\x12)\n" +
+	"\x10expected_version\x18\x01 \x01(\x04R\x0fexpectedVersion\x127\n" +
+	"\x05table\x18\x02 \x01(\v2!.lakestream.commit.v1.TablePolicyR\x05table\x12=\n" +
+	"\tretention\x18\x03 \x01(\v2\x1f.lakestream.commit.v1.RetentionR\tretention\"\xb9\x01\n" +
+	"\x0fCatalogRegister\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04type\x18\x02 \x01(\tR\x04type\x12>\n" +
+	"\n" +
+	"connection\x18\x03 \x03(\v2\x1e.lakestream.commit.v1.PropertyR\n" +
+	"connection\x12>\n" +
+	"\n" +
+	"properties\x18\x04 \x03(\v2\x1e.lakestream.commit.v1.PropertyR\n" +
+	"properties\"'\n" +
+	"\x11CatalogUnregister\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"X\n" +
+	"\bLogFence\x12\x16\n" +
+	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x1c\n" +
+	"\tpartition\x18\x02 \x03(\rR\tpartition\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"B\n" +
+	"\n" +
+	"LogUnfence\x12\x16\n" +
+	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x1c\n" +
+	"\tpartition\x18\x02 \x03(\rR\tpartition\"h\n" +
+	"\x04Trim\x12\x16\n" +
+	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x1c\n" +
+	"\tpartition\x18\x02 \x03(\rR\tpartition\x12\x16\n" +
+	"\x06offset\x18\x03 \x03(\x04R\x06offset\x12\x12\n" +
+	"\x04hard\x18\x04 \x01(\bR\x04hard\"|\n" +
+	"\x04Skip\x12\x16\n" +
+	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\rR\tpartition\x12\x14\n" +
+	"\x05start\x18\x03 \x01(\x04R\x05start\x12\x10\n" +
+	"\x03end\x18\x04 \x01(\x04R\x03end\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"!\n" +
+	"\tRecovered\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\">\n" +
 	"\n" +
 	"WriterOpen\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\fR\x05token\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\"'\n" +
 	"\vWriterFence\x12\x18\n" +
-	"\awriters\x18\x01 \x03(\x04R\awriters\"\xf0\x01\n" +
+	"\awriters\x18\x01 \x03(\x04R\awriters\"\xad\x02\n" +
 	"\x06Append\x12\x16\n" +
 	"\x06writer\x18\x01 \x01(\x04R\x06writer\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +
@@ -1160,7 +2490,13 @@ const file_commit_proto_rawDesc = "" +
 	"\x03len\x18\b \x03(\rR\x03len\x12\x19\n" +
 	"\bmin_time\x18\t \x03(\x12R\aminTime\x12\x19\n" +
 	"\bmax_time\x18\n" +
-	" \x03(\x12R\amaxTime\"\xca\x01\n" +
+	" \x03(\x12R\amaxTime\x12;\n" +
+	"\x06groups\x18\v \x03(\v2#.lakestream.commit.v1.ProducerGroupR\x06groups\"m\n" +
+	"\rProducerGroup\x12\x1a\n" +
+	"\bproducer\x18\x01 \x01(\tR\bproducer\x12\x14\n" +
+	"\x05first\x18\x02 \x03(\x04R\x05first\x12\x14\n" +
+	"\x05count\x18\x03 \x03(\x04R\x05count\x12\x14\n" +
+	"\x05block\x18\x04 \x03(\rR\x05block\"\xca\x01\n" +
 	"\aCompact\x12\x16\n" +
 	"\x06writer\x18\x01 \x01(\x04R\x06writer\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12#\n" +
@@ -1173,7 +2509,7 @@ const file_commit_proto_rawDesc = "" +
 	"\bDataFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x04R\x04size\x12\x12\n" +
-	"\x04rows\x18\x03 \x01(\x04R\x04rows\"\x99\x03\n" +
+	"\x04rows\x18\x03 \x01(\x04R\x04rows\"\xb3\x03\n" +
 	"\rPreparedRange\x12\x16\n" +
 	"\x06stream\x18\x01 \x01(\x04R\x06stream\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\rR\tpartition\x12\x14\n" +
@@ -1189,7 +2525,8 @@ const file_commit_proto_rawDesc = "" +
 	" \x03(\v2\x1e.lakestream.commit.v1.DataFileR\n" +
 	"deadLetter\x12\x1a\n" +
 	"\bfiltered\x18\v \x01(\x04R\bfiltered\x12\x1a\n" +
-	"\breplaces\x18\f \x01(\tR\breplaces\"q\n" +
+	"\breplaces\x18\f \x01(\tR\breplaces\x12\x18\n" +
+	"\askipped\x18\r \x01(\tR\askipped\"q\n" +
 	"\bPrepared\x12\x16\n" +
 	"\x06writer\x18\x01 \x01(\x04R\x06writer\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12;\n" +
@@ -1225,35 +2562,72 @@ func file_commit_proto_rawDescGZIP() []byte {
 	return file_commit_proto_rawDescData
 }
 
-var file_commit_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_commit_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_commit_proto_goTypes = []any{
-	(*ClusterCreate)(nil), // 0: lakestream.commit.v1.ClusterCreate
-	(*FoldVersion)(nil),   // 1: lakestream.commit.v1.FoldVersion
-	(*TablePolicy)(nil),   // 2: lakestream.commit.v1.TablePolicy
-	(*StreamCreate)(nil),  // 3: lakestream.commit.v1.StreamCreate
-	(*StreamUpdate)(nil),  // 4: lakestream.commit.v1.StreamUpdate
-	(*WriterOpen)(nil),    // 5: lakestream.commit.v1.WriterOpen
-	(*WriterFence)(nil),   // 6: lakestream.commit.v1.WriterFence
-	(*Append)(nil),        // 7: lakestream.commit.v1.Append
-	(*Compact)(nil),       // 8: lakestream.commit.v1.Compact
-	(*DataFile)(nil),      // 9: lakestream.commit.v1.DataFile
-	(*PreparedRange)(nil), // 10: lakestream.commit.v1.PreparedRange
-	(*Prepared)(nil),      // 11: lakestream.commit.v1.Prepared
-	(*Materialized)(nil),  // 12: lakestream.commit.v1.Materialized
-	(*TableReset)(nil),    // 13: lakestream.commit.v1.TableReset
-	(*Reclaimed)(nil),     // 14: lakestream.commit.v1.Reclaimed
+	(*ClusterCreate)(nil),     // 0: lakestream.commit.v1.ClusterCreate
+	(*FoldVersion)(nil),       // 1: lakestream.commit.v1.FoldVersion
+	(*TablePolicy)(nil),       // 2: lakestream.commit.v1.TablePolicy
+	(*Retention)(nil),         // 3: lakestream.commit.v1.Retention
+	(*Property)(nil),          // 4: lakestream.commit.v1.Property
+	(*StreamSchema)(nil),      // 5: lakestream.commit.v1.StreamSchema
+	(*StreamCreate)(nil),      // 6: lakestream.commit.v1.StreamCreate
+	(*Properties)(nil),        // 7: lakestream.commit.v1.Properties
+	(*StreamUpdate)(nil),      // 8: lakestream.commit.v1.StreamUpdate
+	(*PartitionsAdd)(nil),     // 9: lakestream.commit.v1.PartitionsAdd
+	(*StreamDelete)(nil),      // 10: lakestream.commit.v1.StreamDelete
+	(*NamespaceCreate)(nil),   // 11: lakestream.commit.v1.NamespaceCreate
+	(*NamespaceUpdate)(nil),   // 12: lakestream.commit.v1.NamespaceUpdate
+	(*NamespaceDrop)(nil),     // 13: lakestream.commit.v1.NamespaceDrop
+	(*NamespaceSeal)(nil),     // 14: lakestream.commit.v1.NamespaceSeal
+	(*ClusterUpdate)(nil),     // 15: lakestream.commit.v1.ClusterUpdate
+	(*CatalogRegister)(nil),   // 16: lakestream.commit.v1.CatalogRegister
+	(*CatalogUnregister)(nil), // 17: lakestream.commit.v1.CatalogUnregister
+	(*LogFence)(nil),          // 18: lakestream.commit.v1.LogFence
+	(*LogUnfence)(nil),        // 19: lakestream.commit.v1.LogUnfence
+	(*Trim)(nil),              // 20: lakestream.commit.v1.Trim
+	(*Skip)(nil),              // 21: lakestream.commit.v1.Skip
+	(*Recovered)(nil),         // 22: lakestream.commit.v1.Recovered
+	(*WriterOpen)(nil),        // 23: lakestream.commit.v1.WriterOpen
+	(*WriterFence)(nil),       // 24: lakestream.commit.v1.WriterFence
+	(*Append)(nil),            // 25: lakestream.commit.v1.Append
+	(*ProducerGroup)(nil),     // 26: lakestream.commit.v1.ProducerGroup
+	(*Compact)(nil),           // 27: lakestream.commit.v1.Compact
+	(*DataFile)(nil),          // 28: lakestream.commit.v1.DataFile
+	(*PreparedRange)(nil),     // 29: lakestream.commit.v1.PreparedRange
+	(*Prepared)(nil),          // 30: lakestream.commit.v1.Prepared
+	(*Materialized)(nil),      // 31: lakestream.commit.v1.Materialized
+	(*TableReset)(nil),        // 32: lakestream.commit.v1.TableReset
+	(*Reclaimed)(nil),         // 33: lakestream.commit.v1.Reclaimed
 }
 var file_commit_proto_depIdxs = []int32{
-	2,  // 0: lakestream.commit.v1.StreamCreate.table:type_name -> lakestream.commit.v1.TablePolicy
-	2,  // 1: lakestream.commit.v1.StreamUpdate.table:type_name -> lakestream.commit.v1.TablePolicy
-	9,  // 2: lakestream.commit.v1.PreparedRange.main:type_name -> lakestream.commit.v1.DataFile
-	9,  // 3: lakestream.commit.v1.PreparedRange.dead_letter:type_name -> lakestream.commit.v1.DataFile
-	10, // 4: lakestream.commit.v1.Prepared.ranges:type_name -> lakestream.commit.v1.PreparedRange
-	5,  // [5:5] is the sub-list for method output_type
-	5,  // [5:5] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	4,  // 0: lakestream.commit.v1.StreamSchema.properties:type_name -> lakestream.commit.v1.Property
+	2,  // 1: lakestream.commit.v1.StreamCreate.table:type_name -> lakestream.commit.v1.TablePolicy
+	3,  // 2: lakestream.commit.v1.StreamCreate.retention:type_name -> lakestream.commit.v1.Retention
+	5,  // 3: lakestream.commit.v1.StreamCreate.schema:type_name -> lakestream.commit.v1.StreamSchema
+	4,  // 4: lakestream.commit.v1.StreamCreate.properties:type_name -> lakestream.commit.v1.Property
+	4,  // 5: lakestream.commit.v1.Properties.values:type_name -> lakestream.commit.v1.Property
+	2,  // 6: lakestream.commit.v1.StreamUpdate.table:type_name -> lakestream.commit.v1.TablePolicy
+	3,  // 7: lakestream.commit.v1.StreamUpdate.retention:type_name -> lakestream.commit.v1.Retention
+	7,  // 8: lakestream.commit.v1.StreamUpdate.properties:type_name -> lakestream.commit.v1.Properties
+	2,  // 9: lakestream.commit.v1.NamespaceCreate.table:type_name -> lakestream.commit.v1.TablePolicy
+	3,  // 10: lakestream.commit.v1.NamespaceCreate.retention:type_name -> lakestream.commit.v1.Retention
+	4,  // 11: lakestream.commit.v1.NamespaceCreate.properties:type_name -> lakestream.commit.v1.Property
+	2,  // 12: lakestream.commit.v1.NamespaceUpdate.table:type_name -> lakestream.commit.v1.TablePolicy
+	3,  // 13: lakestream.commit.v1.NamespaceUpdate.retention:type_name -> lakestream.commit.v1.Retention
+	4,  // 14: lakestream.commit.v1.NamespaceUpdate.set:type_name -> lakestream.commit.v1.Property
+	2,  // 15: lakestream.commit.v1.ClusterUpdate.table:type_name -> lakestream.commit.v1.TablePolicy
+	3,  // 16: lakestream.commit.v1.ClusterUpdate.retention:type_name -> lakestream.commit.v1.Retention
+	4,  // 17: lakestream.commit.v1.CatalogRegister.connection:type_name -> lakestream.commit.v1.Property
+	4,  // 18: lakestream.commit.v1.CatalogRegister.properties:type_name -> lakestream.commit.v1.Property
+	26, // 19: lakestream.commit.v1.Append.groups:type_name -> lakestream.commit.v1.ProducerGroup
+	28, // 20: lakestream.commit.v1.PreparedRange.main:type_name -> lakestream.commit.v1.DataFile
+	28, // 21: lakestream.commit.v1.PreparedRange.dead_letter:type_name -> lakestream.commit.v1.DataFile
+	29, // 22: lakestream.commit.v1.Prepared.ranges:type_name -> lakestream.commit.v1.PreparedRange
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_commit_proto_init() }
@@ -1262,13 +2636,14 @@ func file_commit_proto_init() {
 		return
 	}
 	file_commit_proto_msgTypes[2].OneofWrappers = []any{}
+	file_commit_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_commit_proto_rawDesc), len(file_commit_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

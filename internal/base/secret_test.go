@@ -1,0 +1,34 @@
+package base_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+)
+
+func TestASecretShowsNowhere(t *testing.T) {
+	holder := struct {
+		Name     string
+		Password base.Secret
+	}{"me", "hunter2"}
+	encoded, err := json.Marshal(holder)
+	require.NoError(t, err)
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("opening", "password", holder.Password, "options", holder)
+	for name, shown := range map[string]string{
+		"%v": fmt.Sprintf("%v", holder), "%+v": fmt.Sprintf("%+v", holder), "%#v": fmt.Sprintf("%#v", holder),
+		"%s": fmt.Sprintf("%s", holder.Password), "%q": fmt.Sprintf("%q", holder.Password),
+		"JSON": string(encoded), "log": log.String(),
+	} {
+		assert.NotContains(t, shown, "hunter2", name)
+		assert.Contains(t, shown, "***", name)
+	}
+	assert.Equal(t, "hunter2", string(holder.Password))
+}
