@@ -164,8 +164,15 @@ func requireSameLog(t require.TestingT, want *shardtest.Log, s *shard.State, got
 		require.True(t, proto.Equal(want.Pending[i], p.PreparedRange))
 	}
 	raw := got.Head()
+	require.Equal(t, want.Start, got.Start())
+	require.Equal(t, want.Floor, got.Floor())
+	require.Equal(t, want.Fenced, got.Fence() != "")
 	for i, place := range want.Records {
 		e, ok := s.Find(got, base.Offset(i))
+		if base.Offset(i) < want.Floor {
+			require.False(t, ok, "offset %d was dropped", i)
+			continue
+		}
 		require.True(t, ok, "offset %d", i)
 		require.True(t, e.Range.Contains(base.Offset(i)))
 		lies := shardtest.Place{
@@ -187,11 +194,11 @@ func requireFindTime(t require.TestingT, want *shardtest.Log, s *shard.State, go
 		times = append(times, place.Time, place.Time+1)
 	}
 	for _, at := range times {
-		i := slices.IndexFunc(want.Records, func(p shardtest.Place) bool { return p.Time >= at })
+		i := slices.IndexFunc(want.Records[want.Start:], func(p shardtest.Place) bool { return p.Time >= at })
 		e, ok := s.FindTime(got, at)
 		require.Equal(t, i >= 0, ok)
 		if ok {
-			require.EqualValues(t, i, e.Range.Start, "time %d", at)
+			require.True(t, e.Range.Contains(want.Start+base.Offset(i)), "time %d", at)
 		}
 	}
 }
@@ -201,9 +208,11 @@ func TestTheIndexHoldsItsInvariantsAfterEveryRecord(t *testing.T) {
 		marks := make(map[base.LogID][3]base.Offset)
 		return func(s *shard.State, _ shardtest.Step, out shard.Outcome) {
 			live := make(map[string]bool)
-			for _, st := range s.Streams() {
+			entries := 0
+			for _, st := range slices.Concat(s.Streams(), s.Kept()) {
 				for _, l := range st.Logs {
 					requireCovered(t, s, l)
+					entries += l.Len()
 					for _, e := range s.Entries(l, 0, l.Len()) {
 						live[e.Key()] = true
 					}
@@ -219,6 +228,7 @@ func TestTheIndexHoldsItsInvariantsAfterEveryRecord(t *testing.T) {
 					marks[l.ID()] = now
 				}
 			}
+			require.Equal(t, entries, s.IndexEntries())
 			require.Len(t, live, s.Objects(), "an object lives exactly while an entry lies in it")
 			for _, d := range s.Dead() {
 				require.False(t, live[d.Key], "%s is live and dead after %+v", d.Key, out)
@@ -231,9 +241,13 @@ func TestTheIndexHoldsItsInvariantsAfterEveryRecord(t *testing.T) {
 // requireCovered checks that entries lie one after another from the first live
 // offset to the head, with times that never decrease.
 func requireCovered(t require.TestingT, s *shard.State, l *shard.Log) {
-	next, at := l.Start(), base.Millis(0)
+	next, at := l.Floor(), base.Millis(0)
 	pending := l.Materialized()
-	for _, e := range s.Entries(l, l.Start(), l.Len()+1) {
+	for i, e := range s.Entries(l, l.Floor(), l.Len()+1) {
+		if i == 0 {
+			require.LessOrEqual(t, e.Range.Start, next, "the floor may lie inside an entry")
+			next = e.Range.Start
+		}
 		require.Equal(t, next, e.Range.Start)
 		require.Positive(t, e.Range.Len())
 		require.GreaterOrEqual(t, e.AppendTime, at)
@@ -273,7 +287,7 @@ func TestAWritersRecordIsAcceptedOnceAndOnlyWhileItIsOpen(t *testing.T) {
 func TestGeneratedHistoriesReachEveryReason(t *testing.T) {
 	reached := make(map[shard.Reason]int)
 	kinds := make(map[string]int)
-	checkLength(t, 4*historyLength, func(*rapid.T) func(*shard.State, shardtest.Step, shard.Outcome) {
+	checkLength(t, 6*historyLength, func(*rapid.T) func(*shard.State, shardtest.Step, shard.Outcome) {
 		return func(_ *shard.State, _ shardtest.Step, out shard.Outcome) {
 			reached[out.Rejected]++
 			if out.OK() {
@@ -288,10 +302,13 @@ func TestGeneratedHistoriesReachEveryReason(t *testing.T) {
 		shard.Accepted, shard.NotOurs, shard.NoCluster, shard.ClusterExists, shard.Malformed, shard.NotNextVersion,
 		shard.StreamExists, shard.NoStream, shard.NoPartition, shard.VersionChanged, shard.AlreadyPublished, shard.WriterClosed,
 		shard.NotAligned, shard.TooNew, shard.NotAtMark, shard.BeyondHead, shard.TableChanged, shard.NotPrepared, shard.NotDead,
+		shard.WrongShard, shard.StreamDeleted, shard.NamespaceSealed, shard.NoNamespace, shard.NotEmpty, shard.StaleSource,
+		shard.LogFenced, shard.TrimmedAlready, shard.NotTrimmed, shard.Duplicate, shard.Overlaps, shard.BelowWindow, shard.NotNextEpoch,
 	} {
 		require.Positive(t, reached[why], "no history reached %q", why)
 	}
 	require.Subset(t, slices.Collect(maps.Keys(kinds)), []string{
 		"Append", "Compact", "Prepared", "Materialized", "Reclaimed", "TableReset", "WriterFence", "StreamUpdate",
+		"PartitionsAdd", "StreamDelete", "NamespaceSeal", "LogFence", "LogUnfence", "Trim", "Skip", "Recovered",
 	})
 }

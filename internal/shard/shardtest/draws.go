@@ -23,6 +23,8 @@ func (g *Generator) streamCreate() *commitpb.StreamCreate {
 	if g.chance("policy", 50) {
 		p.Table = g.policy()
 	}
+	p.NamespaceId = rapid.Uint64Range(0, 4).Draw(g.t, "namespace id")
+	p.Properties = g.properties()
 	return p
 }
 
@@ -35,8 +37,11 @@ func (g *Generator) streamUpdate() *commitpb.StreamUpdate {
 	if st := g.model.Streams[base.StreamID(p.GetStream())]; st != nil && g.chance("current", 70) {
 		p.ExpectedVersion = st.Version
 	}
-	if g.chance("no policy", 10) {
+	if g.chance("no policy", 30) {
 		p.Table = nil
+	}
+	if g.chance("properties", 40) {
+		p.Properties = &commitpb.Properties{Values: g.properties(), SourceRevision: rapid.Uint64Range(0, 4).Draw(g.t, "source")}
 	}
 	return p
 }
@@ -61,6 +66,9 @@ func (g *Generator) append() *commitpb.Append {
 		p.Pos = append(p.Pos, uint32(len(p.GetPos())*100))               //nolint:gosec // small
 		p.Len = append(p.Len, 100)
 		p.MinTime, p.MaxTime = append(p.MinTime, 0), append(p.MaxTime, 1)
+	}
+	if g.chance("producers", 40) {
+		g.groups(p)
 	}
 	if g.chance("malformed", 10) {
 		g.spoilAppend(p)
@@ -151,7 +159,9 @@ func (g *Generator) prepare() *commitpb.Prepared {
 		}
 		r.Filtered = rapid.Uint64Range(0, 1).Draw(g.t, "filtered")
 		if l != nil && len(l.Pending) > 0 && g.chance("replace", 25) {
-			g.replace(r, rapid.SampledFrom(l.Pending).Draw(g.t, "lost"))
+			if lost := rapid.SampledFrom(l.Pending).Draw(g.t, "lost"); len(lost.GetMain()) > 0 {
+				g.replace(r, lost)
+			}
 		}
 		p.Ranges = append(p.Ranges, r)
 	}

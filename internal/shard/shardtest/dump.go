@@ -30,7 +30,8 @@ func DumpOf(s *shard.State) Dump {
 	var streams, writers strings.Builder
 	for _, st := range s.Streams() {
 		policy, err := proto.MarshalOptions{Deterministic: true}.Marshal(st.Policy)
-		fmt.Fprintln(&streams, st.ID, st.Name, st.Version, len(st.Logs), hex.EncodeToString(policy), err, st.Table, st.Former)
+		fmt.Fprintln(&streams, st.ID, st.Name, st.Version, len(st.Logs), hex.EncodeToString(policy), err, st.Table, st.Former,
+			st.Namespace, st.Retention, st.Properties, st.PropertiesSource)
 		for _, l := range st.Logs {
 			d.Logs[l.ID()] = dumpLog(s, l)
 		}
@@ -47,12 +48,12 @@ func DumpOf(s *shard.State) Dump {
 
 func dumpLog(s *shard.State, l *shard.Log) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, l.Start(), l.Head(), l.Bytes(), l.Prepared(), l.Materialized(), l.LeftOut())
+	fmt.Fprintln(&b, l.Start(), l.Floor(), l.Head(), l.Fence(), l.Skipped(), l.Bytes(), l.Prepared(), l.Materialized(), l.LeftOut())
 	for _, e := range s.Entries(l, 0, l.Len()) {
 		fmt.Fprintf(&b, "%+v\n", e)
 	}
 	for _, p := range l.Pending() {
-		fmt.Fprintln(&b, p.GetStart(), p.GetEnd(), p.GetMain()[0].GetPath(), p.Since)
+		fmt.Fprintln(&b, p.GetStart(), p.GetEnd(), p.GetMain(), p.GetFiltered(), p.GetSkipped(), p.Since)
 	}
 	return b.String()
 }

@@ -59,14 +59,16 @@ func Encode(t require.TestingT, payload commitrecord.Payload) []byte {
 
 func (g *Generator) draw() {
 	weighted := map[string]int{
-		"stream": 2, "update": 1, "open": 2, "fence": 1, "append": 12, "compact": 8, "prepare": 6, "materialize": 4,
+		"stream": 2, "update": 1, "open": 2, "fence": 1, "append": 12, "compact": 8, "prepare": 7, "materialize": 7,
 		"reset": 1, "reclaim": 2, "cluster": 1, "foreign": 2, "again": 5,
+		"grow": 1, "delete": 1, "seal": 1, "log fence": 1, "trim": 4, "skip": 3, "recover": 1, "meta": 1,
 	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(weighted)) {
 		names = append(names, slices.Repeat([]string{name}, weighted[name])...)
 	}
-	switch names[g.even("record", len(names))] {
+	n := g.even("record", len(names))
+	switch names[n] {
 	case "stream":
 		g.add(g.streamCreate())
 	case "update":
@@ -96,6 +98,8 @@ func (g *Generator) draw() {
 		g.foreign()
 	case "again":
 		g.again()
+	default:
+		g.drawVersion2(names[n])
 	}
 }
 

@@ -26,6 +26,13 @@ type Model struct {
 	Writers  map[base.WriterID]*Writer
 	// Dead holds the keys of objects that no record lies in.
 	Dead map[string]bool
+	// Names holds every name that a stream ever had.
+	Names map[base.StreamName]bool
+	// Kept are the streams that were deleted without a purge.
+	Kept map[base.StreamID]*Stream
+	// Sealed holds the newest sealed incarnation of each namespace.
+	Sealed map[string]uint64
+	Epoch  uint64
 
 	entries int
 }
@@ -38,6 +45,9 @@ type Stream struct {
 	// Former are the tables that the stream was unbound from, ever.
 	Former map[string]bool
 	Logs   []*Log
+	Source uint64
+	// Sequences holds those that each producer ever got in.
+	Sequences map[string]map[uint64]bool
 }
 
 // Writer is an open writer of a Model.
@@ -52,9 +62,12 @@ type Log struct {
 	Prepared, Materialized base.Offset
 	Pending                []*commitpb.PreparedRange
 	LeftOut                int64
+	// Start hides the records before it, Floor drops them.
+	Start, Floor base.Offset
+	Fenced       bool
 }
 
-// Place is where a record lies.
+// Place is where a record lies: nowhere, once its whole entry was dropped.
 type Place struct {
 	// Entry is the same for records of one index entry and differs between two.
 	Entry     int
@@ -76,6 +89,7 @@ func NewModel(shard base.Shard) *Model {
 	return &Model{
 		Shard: shard, Streams: make(map[base.StreamID]*Stream),
 		Writers: make(map[base.WriterID]*Writer), Dead: make(map[string]bool),
+		Names: make(map[base.StreamName]bool), Kept: make(map[base.StreamID]*Stream), Sealed: make(map[string]uint64),
 	}
 }
 
@@ -95,18 +109,13 @@ func (m *Model) Apply(serverTime base.Millis, payload commitrecord.Payload) Verd
 func (m *Model) fold(payload commitrecord.Payload) Verdict {
 	switch p := payload.(type) {
 	case *commitpb.ClusterCreate:
-		ok := !m.Created && p.GetShards() >= 1 && p.GetShards() <= base.MaxShards && p.GetFoldVersion() == 1
+		ok := !m.Created && p.GetShards() >= 1 && p.GetShards() <= base.MaxShards && p.GetFoldVersion() == commitrecord.FoldVersion
 		m.Created = m.Created || ok
 		return Verdict{OK: ok}
 	case *commitpb.StreamCreate:
 		return Verdict{OK: m.createStream(p)}
 	case *commitpb.StreamUpdate:
-		st := m.Streams[base.StreamID(p.GetStream())]
-		ok := st != nil && p.GetTable() != nil && st.Version == p.GetExpectedVersion()
-		if ok {
-			st.Version++
-		}
-		return Verdict{OK: ok}
+		return Verdict{OK: m.updateStream(p)}
 	case *commitpb.WriterOpen:
 		return Verdict{OK: m.openWriter(p)}
 	case *commitpb.WriterFence:
@@ -125,8 +134,8 @@ func (m *Model) fold(payload commitrecord.Payload) Verdict {
 		before := len(m.Dead)
 		maps.DeleteFunc(m.Dead, func(key string, _ bool) bool { return slices.Contains(p.GetKeys(), key) })
 		return Verdict{OK: len(m.Dead) < before}
-	default: // a FoldVersion: there is no other version yet
-		return Verdict{}
+	default:
+		return m.foldVersion2(payload)
 	}
 }
 
@@ -135,12 +144,12 @@ func (m *Model) createStream(p *commitpb.StreamCreate) bool {
 	if base.CheckName(name.Namespace) != nil || base.CheckName(name.Name) != nil || p.GetPartitions() == 0 || p.GetPartitions() > 4096 {
 		return false
 	}
-	for _, st := range m.Streams {
-		if st.Name == name {
-			return false
-		}
+	sealed, isSealed := m.Sealed[name.Namespace]
+	if m.Names[name] || isSealed && p.GetNamespaceId() <= sealed || !soundProperties(p.GetProperties()) {
+		return false
 	}
-	st := &Stream{Name: name, Version: 1}
+	m.Names[name] = true
+	st := &Stream{Name: name, Version: 1, Sequences: make(map[string]map[uint64]bool)}
 	for range p.GetPartitions() {
 		st.Logs = append(st.Logs, &Log{})
 	}
@@ -191,11 +200,13 @@ func (m *Model) Log(stream uint64, partition uint32) *Log {
 // Live returns how many index entries lie in each object.
 func (m *Model) Live() map[string]int {
 	live := make(map[string]int)
-	for _, st := range m.Streams {
-		for _, l := range st.Logs {
-			for i, p := range l.Records {
-				if i == 0 || p.Entry != l.Records[i-1].Entry {
-					live[p.Key]++
+	for _, streams := range []map[base.StreamID]*Stream{m.Streams, m.Kept} {
+		for _, st := range streams {
+			for _, l := range st.Logs {
+				for i, p := range l.Records {
+					if p.Key != "" && (i == 0 || p.Entry != l.Records[i-1].Entry) {
+						live[p.Key]++
+					}
 				}
 			}
 		}

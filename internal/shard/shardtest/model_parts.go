@@ -14,13 +14,20 @@ func (m *Model) append(p *commitpb.Append) Verdict {
 	}
 	key := base.WALKey(m.Shard, base.WriterID(p.GetWriter()), base.Seq(p.GetSeq()))
 	m.Dead[key] = true
-	if !soundAppend(p) {
+	if !soundAppend(p) || !soundGroups(p) {
 		return Verdict{}
 	}
 	v := Verdict{OK: true, Logs: make([]bool, len(p.GetStream()))}
 	for i := range p.GetStream() {
 		l := m.Log(p.GetStream()[i], p.GetPartition()[i])
-		if v.Logs[i] = l != nil; l == nil {
+		v.Logs[i] = l != nil && !l.Fenced
+	}
+	for _, g := range p.GetGroups() {
+		m.group(p, g, v.Logs)
+	}
+	for i := range p.GetStream() {
+		l := m.Log(p.GetStream()[i], p.GetPartition()[i])
+		if !v.Logs[i] {
 			continue
 		}
 		delete(m.Dead, key)
@@ -88,15 +95,29 @@ func (m *Model) soundCompact(p *commitpb.Compact) bool {
 // compactable is whether a range is whole entries, none newer than what was read,
 // with nothing raw before it.
 func (l *Log) compactable(r base.OffsetRange, read base.Revision) bool {
-	if int(r.End) > len(l.Records) || !l.boundary(r.Start) || !l.boundary(r.End) {
+	// What was dropped before the first retained entry asks for nothing.
+	cut := r.Start < l.Floor && r.Start < l.first()
+	if int(r.End) > len(l.Records) || r.End <= l.first() || !cut && !l.boundary(r.Start) || !l.boundary(r.End) {
 		return false
 	}
 	for i, p := range l.Records[:r.End] {
+		if p.Key == "" {
+			continue
+		}
 		if base.Offset(i) < r.Start && !p.Compacted || base.Offset(i) >= r.Start && p.Revision > read {
 			return false
 		}
 	}
 	return true
+}
+
+// first is the first offset of the first retained entry.
+func (l *Log) first() base.Offset {
+	i := slices.IndexFunc(l.Records, func(p Place) bool { return p.Key != "" })
+	if i < 0 {
+		i = len(l.Records)
+	}
+	return base.Offset(i)
 }
 
 // boundary is whether an entry begins or the log ends at an offset.
@@ -109,7 +130,9 @@ func (m *Model) swap(l *Log, r base.OffsetRange, key string) {
 	replaced := make(map[string]bool)
 	newest := l.Records[r.End-1].Time
 	for i := r.Start; i < r.End; i++ {
-		replaced[l.Records[i].Key] = true
+		if l.Records[i].Key != "" {
+			replaced[l.Records[i].Key] = true
+		}
 		l.Records[i] = Place{Entry: m.entries, Key: key, Compacted: true, Revision: m.Revision, Time: newest}
 	}
 	live := m.Live()
@@ -143,7 +166,7 @@ func (m *Model) prepare(p *commitpb.Prepared) Verdict {
 
 func (m *Model) prepareRange(r *commitpb.PreparedRange) bool {
 	l := m.Log(r.GetStream(), r.GetPartition())
-	if l == nil || r.GetTableUuid() == "" || r.GetStart() >= r.GetEnd() || r.GetFiltered() > r.GetEnd()-r.GetStart() ||
+	if l == nil || r.GetTableUuid() == "" || r.GetSkipped() != "" || r.GetStart() >= r.GetEnd() || r.GetFiltered() > r.GetEnd()-r.GetStart() ||
 		len(r.GetDeadLetter()) > 0 && r.GetDeadLetterUuid() == "" {
 		return false
 	}
@@ -233,7 +256,7 @@ func (m *Model) reset(p *commitpb.TableReset) bool {
 	}
 	st.UUID, st.DeadLetterUUID = "", ""
 	for _, l := range st.Logs {
-		l.Prepared, l.Materialized, l.Pending, l.LeftOut = 0, 0, nil, 0
+		l.Prepared, l.Materialized, l.Pending, l.LeftOut = l.Start, l.Start, nil, 0
 	}
 	return true
 }
