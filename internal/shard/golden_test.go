@@ -1,14 +1,9 @@
 package shard_test
 
 import (
-	"encoding/hex"
 	"flag"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
@@ -63,20 +58,7 @@ func goldenHistory(t *testing.T) [][]byte {
 // have lost it. A change here needs a new fold version.
 func TestTheGoldenLogFoldsAsItAlwaysDid(t *testing.T) {
 	l := ledger{t: t, State: shard.NewState(shardtest.Cluster, testShard)}
-	var b strings.Builder
-	for _, data := range goldenHistory(t) {
-		out, err := l.put(data)
-		require.NoError(t, err)
-		fmt.Fprintf(&b, "%s\n%d %s at %d ms: %s\n", hex.EncodeToString(data), out.Revision, out.Kind, out.Time, describe(out))
-		fmt.Fprintf(&b, "chain %x\nstate %x\n\n", l.ChainHash(), l.Hash())
-	}
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o750))
-		require.NoError(t, os.WriteFile(goldenLog, []byte(b.String()), 0o600))
-	}
-	want, err := os.ReadFile(goldenLog)
-	require.NoError(t, err)
-	require.Equal(t, string(want), b.String())
+	requireGolden(t, goldenLog, transcript(t, l, goldenHistory(t)))
 }
 
 func describe(out shard.Outcome) string {
