@@ -129,9 +129,9 @@ func Backlogs(s *shard.State, limits Limits) []Backlog {
 			continue
 		}
 		for _, l := range st.Logs {
-			start, end := max(l.Prepared(), l.Start()), s.RawStart(l)
-			if l.Prepared() < l.Start() {
-				// Only an explicit skip may leave a gap in a table.
+			start, end := l.Prepared(), s.RawStart(l)
+			if start < l.Floor() {
+				// Only an explicit Skip may leave a gap in a table.
 				continue
 			}
 			if start < end {
