@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"iter"
 	"sort"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -163,6 +164,17 @@ func (s *State) Entries(l *Log, o base.Offset, limit int) []Entry {
 		entries = append(entries, s.entry(l, i))
 	}
 	return entries
+}
+
+// Backward yields the entries that hold something live, the newest first.
+func (s *State) Backward(l *Log) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for i := len(l.entries) - 1; i >= 0 && l.entries[i].end() > l.start; i-- {
+			if !yield(s.entry(l, i)) {
+				return
+			}
+		}
+	}
 }
 
 // FindTime returns the first live entry whose append time is at or after t.
