@@ -30,7 +30,8 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// DriverOptions are what a driver needs; all but CrashPoint are required.
+// DriverOptions are what a driver needs; all but TargetBytes and CrashPoint are
+// required.
 type DriverOptions struct {
 	View    View
 	Objects blob.Store
@@ -39,6 +40,9 @@ type DriverOptions struct {
 	Due     Due
 	// Bytes bounds the WAL bytes that one pass holds.
 	Bytes int64
+	// TargetBytes is the size up to which small compacted objects are merged; 0
+	// merges none.
+	TargetBytes int64
 	// Instance names the lease of this process.
 	Instance   string
 	Clock      base.Clock
@@ -67,7 +71,9 @@ type Driver struct {
 	// All below are guarded by mu.
 	tables map[base.StreamID]Trouble
 	logs   map[base.LogID]Trouble
-	lost   map[lostFile]struct{}
+	// unmerged are logs whose small objects stay as they are for now.
+	unmerged map[base.LogID]Trouble
+	lost     map[lostFile]struct{}
 }
 
 // lostFile is a file of a prepared range that vanished before it was committed.
@@ -86,6 +92,9 @@ type Trouble struct {
 // Stats count what a driver did. Fields are read and written atomically.
 type Stats struct {
 	Passes, ReadBytes, Logs, Failures atomic.Int64
+	// Merges counts merges, MergedObjects what they replaced and MergedBytes the
+	// size of that.
+	Merges, MergedObjects, MergedBytes atomic.Int64
 }
 
 // NewDriver returns a driver that has not started.
@@ -93,7 +102,7 @@ func NewDriver(opts DriverOptions) *Driver {
 	return &Driver{
 		opts: opts, nudge: make(chan struct{}, 1),
 		tables: make(map[base.StreamID]Trouble), logs: make(map[base.LogID]Trouble),
-		lost: make(map[lostFile]struct{}),
+		unmerged: make(map[base.LogID]Trouble), lost: make(map[lostFile]struct{}),
 	}
 }
 
@@ -108,7 +117,16 @@ func (d *Driver) Troubles() (map[base.StreamID]Trouble, map[base.LogID]Trouble) 
 	return maps.Clone(d.tables), maps.Clone(d.logs)
 }
 
-// Hurry makes everything due from now on: the engine is draining.
+// Unmerged returns the logs whose small objects are not merged for now, and why.
+// They are read and compacted as ever.
+func (d *Driver) Unmerged() map[base.LogID]Trouble {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.unmerged)
+}
+
+// Hurry makes everything due from now on that tables wait for: the engine is
+// draining.
 func (d *Driver) Hurry() {
 	d.hurry.Store(true)
 	d.wake()
@@ -189,8 +207,12 @@ func (d *Driver) due() (wait time.Duration, some bool) {
 			wait, some = 0, true
 		}
 	})
-	if len(d.lostFiles(limits)) > 0 {
+	mergeWait, mergeSome := d.mergeDue(now)
+	switch {
+	case len(d.lostFiles(limits)) > 0, mergeSome && mergeWait == 0:
 		wait, some = 0, true
+	case mergeSome && (!some || mergeWait < wait):
+		wait, some = mergeWait, true
 	}
 	if d.hurry.Load() {
 		wait = 0
@@ -222,25 +244,34 @@ func (d *Driver) limits(now base.Millis) (l Limits, retry time.Duration) {
 	return l, retry
 }
 
-// Once catches tables up and runs one pass over what is raw. It reports whether
-// there was anything to do.
+// Once catches tables up, runs one pass over what is raw, and merges what is small.
+// It reports whether there was anything to do.
 func (d *Driver) Once(ctx context.Context) (worked bool, err error) {
-	var backlogs []Backlog
-	var plan Plan
-	limits, _ := d.limits(base.MillisOf(d.opts.Clock.Now()))
-	d.opts.View.Inspect(func(s *shard.State) { backlogs = Backlogs(s, limits) })
-	if len(backlogs) > 0 {
-		if err := d.work(ctx, func(env Env) machine { return NewCatchUp(ctx, env, backlogs, d.opts.Open) }); err != nil {
+	for _, part := range []func(context.Context) (bool, error){d.catchUp, d.redecode, d.pass, d.merge} {
+		did, err := part(ctx)
+		if worked = worked || did; err != nil {
 			return true, err
 		}
 	}
-	if err := d.redecode(ctx, limits); err != nil {
-		return true, err
+	return worked, nil
+}
+
+func (d *Driver) catchUp(ctx context.Context) (worked bool, err error) {
+	var backlogs []Backlog
+	limits, _ := d.limits(base.MillisOf(d.opts.Clock.Now()))
+	d.opts.View.Inspect(func(s *shard.State) { backlogs = Backlogs(s, limits) })
+	if len(backlogs) == 0 {
+		return false, nil
 	}
-	limits, _ = d.limits(base.MillisOf(d.opts.Clock.Now()))
+	return true, d.work(ctx, func(env Env) machine { return NewCatchUp(ctx, env, backlogs, d.opts.Open) })
+}
+
+func (d *Driver) pass(ctx context.Context) (worked bool, err error) {
+	var plan Plan
+	limits, _ := d.limits(base.MillisOf(d.opts.Clock.Now()))
 	d.opts.View.Inspect(func(s *shard.State) { plan = NewPlan(s, limits) })
 	if plan.Empty() {
-		return len(backlogs) > 0, nil
+		return false, nil
 	}
 	if err := d.work(ctx, func(env Env) machine { return NewPass(env, plan) }); err != nil {
 		return true, err
@@ -254,7 +285,8 @@ func (d *Driver) Once(ctx context.Context) (worked bool, err error) {
 }
 
 // redecode works off what Redecode asked for.
-func (d *Driver) redecode(ctx context.Context, limits Limits) error {
+func (d *Driver) redecode(ctx context.Context) (worked bool, err error) {
+	limits, _ := d.limits(base.MillisOf(d.opts.Clock.Now()))
 	for _, f := range d.lostFiles(limits) {
 		err := d.work(ctx, func(env Env) machine {
 			c := NewCatchUp(ctx, env, []Backlog{{Log: f.log, Range: f.r}}, d.opts.Open)
@@ -262,13 +294,14 @@ func (d *Driver) redecode(ctx context.Context, limits Limits) error {
 			return c
 		})
 		if err != nil {
-			return err
+			return true, err
 		}
 		d.mu.Lock()
 		delete(d.lost, f)
 		d.mu.Unlock()
+		worked = true
 	}
-	return nil
+	return worked, nil
 }
 
 func (d *Driver) lostFiles(limits Limits) (files []lostFile) {
@@ -282,7 +315,7 @@ func (d *Driver) lostFiles(limits Limits) (files []lostFile) {
 	return files
 }
 
-// machine is a Pass or a CatchUp.
+// machine is a Pass, a CatchUp or a Merge.
 type machine interface {
 	Step(ctx context.Context) (bool, error)
 	Failed() map[base.StreamID]error

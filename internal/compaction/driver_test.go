@@ -179,7 +179,7 @@ func TestALostFileIsWrittenAgain(t *testing.T) {
 func TestSizeMakesAPassDueWhileAnotherIsAwaited(t *testing.T) {
 	w := newWorld(t)
 	clock := coordtest.NewClock() // far behind the store's, so that no record gets old
-	d := w.driverOf(clock, compaction.Due{Age: time.Hour, Bytes: 2000})
+	d := w.driverOf(clock, compaction.Due{Age: time.Hour, Bytes: 2000}, 0)
 	w.appendTo(0, 0, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})

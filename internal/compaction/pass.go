@@ -195,16 +195,9 @@ func writeCompacted(ctx context.Context, objects blob.Store, key string, meta co
 // publishCompact publishes the next group of logs in one record.
 func (p *Pass) publishCompact(ctx context.Context) error {
 	from, to := p.compact, min(p.compact+maxLogsPerCompact, len(p.plan.Logs))
-	record := &commitpb.Compact{
-		Writer: uint64(p.env.Session.Writer()), Seq: uint64(p.env.Session.Next()), ReadRevision: uint64(p.plan.Read),
-	}
+	record := newCompact(p.env.Session, p.plan.Read)
 	for i := from; i < to; i++ {
-		w := p.plan.Logs[i]
-		record.Stream = append(record.Stream, uint64(w.Log.Stream))
-		record.Partition = append(record.Partition, uint32(w.Log.Partition)) //nolint:gosec // never negative
-		record.Start = append(record.Start, uint64(w.Range.Start))           //nolint:gosec // never negative
-		record.End = append(record.End, uint64(w.Range.End))                 //nolint:gosec // never negative
-		record.Size = append(record.Size, uint64(p.sizes[i]))                //nolint:gosec // never negative
+		addCompacted(record, p.plan.Logs[i].Log, p.plan.Logs[i].Range, p.sizes[i])
 	}
 	p.env.crash(BeforeCompact)
 	out, err := p.env.Session.Publish(ctx, record)
@@ -217,6 +210,18 @@ func (p *Pass) publishCompact(ctx context.Context) error {
 	}
 	p.compact = to
 	return nil
+}
+
+func newCompact(session *shard.Session, read base.Revision) *commitpb.Compact {
+	return &commitpb.Compact{Writer: uint64(session.Writer()), Seq: uint64(session.Next()), ReadRevision: uint64(read)}
+}
+
+func addCompacted(record *commitpb.Compact, log base.LogID, r base.OffsetRange, size int64) {
+	record.Stream = append(record.Stream, uint64(log.Stream))
+	record.Partition = append(record.Partition, uint32(log.Partition)) //nolint:gosec // never negative
+	record.Start = append(record.Start, uint64(r.Start))               //nolint:gosec // never negative
+	record.End = append(record.End, uint64(r.End))                     //nolint:gosec // never negative
+	record.Size = append(record.Size, uint64(size))                    //nolint:gosec // never negative
 }
 
 // tableRequests asks, for each stream, for the ranges that its table needs. A log

@@ -11,7 +11,7 @@ import (
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
 
-// machine is a compaction.Pass or CatchUp.
+// machine is a compaction.Pass, CatchUp or Merge.
 type machine interface {
 	Step(ctx context.Context) (bool, error)
 	Failed() map[base.StreamID]error
@@ -47,6 +47,11 @@ func (c *compactor) step() {
 	for _, id := range c.instance.world.streams {
 		c.note(c.machine.Failed()[id])
 	}
+	if m, ok := c.machine.(*compaction.Merge); ok {
+		for _, err := range m.Unmerged() {
+			c.note(err)
+		}
+	}
 	if done || failed {
 		c.machine = nil
 	}
@@ -76,13 +81,16 @@ func (c *compactor) start() {
 	w := c.instance.world
 	var backlogs []compaction.Backlog
 	var plan compaction.Plan
+	var merge compaction.MergePlan
 	limits := compaction.Limits{Bytes: w.config.passBytes}
 	c.instance.Inspect(func(s *shard.State) {
 		backlogs = compaction.Backlogs(s, limits)
 		plan = compaction.NewPlan(s, limits)
+		merge = compaction.NewMergePlan(s, w.config.merge)
 	})
 	catchUp := len(backlogs) > 0 && (plan.Empty() || w.rng.IntN(2) == 0)
-	if !catchUp && plan.Empty() {
+	mergeNow := !merge.Empty() && !catchUp && (plan.Empty() || w.rng.IntN(3) == 0)
+	if !catchUp && !mergeNow && plan.Empty() {
 		return
 	}
 	if c.session == nil {
@@ -99,6 +107,11 @@ func (c *compactor) start() {
 	if catchUp {
 		w.trace.add("%s catches up %v", c.instance.name, backlogs)
 		c.machine = compaction.NewCatchUp(w.ctx, env, backlogs, c.source)
+		return
+	}
+	if mergeNow {
+		w.trace.add("%s merges %v, writer %d", c.instance.name, merge.Logs, c.session.Writer())
+		c.machine = compaction.NewMerge(env, merge, c.source)
 		return
 	}
 	w.trace.add("%s compacts %d objects, writer %d", c.instance.name, len(plan.Objects), c.session.Writer())

@@ -123,7 +123,7 @@ func requireCoverage(t *testing.T, total result) {
 	} {
 		require.Positive(t, total.reached[what], what)
 	}
-	for _, n := range []int{total.crashes, total.acked, total.read, total.compacted, total.tableRows, total.deadRows} {
+	for _, n := range []int{total.crashes, total.acked, total.read, total.compacted, total.merged, total.tableRows, total.deadRows} {
 		require.Positive(t, n, "%v", total)
 	}
 }
@@ -134,6 +134,7 @@ func (r *result) add(o result) {
 	r.acked += o.acked
 	r.read += o.read
 	r.compacted += o.compacted
+	r.merged += o.merged
 	r.tableRows += o.tableRows
 	r.deadRows += o.deadRows
 	r.records += o.records

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/blob"
+	"github.com/lakestream-go/lakestream/internal/compaction"
 	"github.com/lakestream-go/lakestream/internal/coord"
 	"github.com/lakestream-go/lakestream/internal/coord/mem"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
@@ -29,6 +30,7 @@ type config struct {
 	partitions int32
 	rate       float64 // of faults, per call
 	passBytes  int64
+	merge      compaction.MergeLimits
 	core       wal.CoreConfig
 	// realTables prepares tables as production does, which costs time.
 	realTables bool
@@ -43,6 +45,9 @@ func drawConfig(seed uint64, steps int, draw *rand.Rand) config {
 		steps: steps, instances: 2 + draw.IntN(2), streams: 1 + draw.IntN(2), partitions: 1 + draw.Int32N(3),
 		rate:      []float64{0.03, 0.1, 0.25}[draw.IntN(3)],
 		passBytes: []int64{1, 1500, 1 << 20}[draw.IntN(3)],
+		merge: compaction.MergeLimits{
+			TargetBytes: []int64{1 << 13, 1 << 15, 1 << 20}[seed%3], FanIn: 2 + int(seed%4), //nolint:gosec // small
+		},
 		core: wal.CoreConfig{
 			MaxObjectBytes: 300 + draw.IntN(1200), EagerBytes: 100 + draw.IntN(600),
 			UploadConcurrency: 1 + draw.IntN(3), FlushWhenIdle: draw.IntN(2) == 0,
@@ -83,7 +88,7 @@ type world struct {
 
 // counts tell what a run covered.
 type counts struct {
-	steps, crashes, acked, read, compacted, tableRows, deadRows int
+	steps, crashes, acked, read, compacted, merged, tableRows, deadRows int
 	// reached counts what the fold and the drivers met.
 	reached map[string]int
 }
