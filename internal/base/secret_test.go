@@ -15,20 +15,20 @@ import (
 
 func TestASecretShowsNowhere(t *testing.T) {
 	holder := struct {
-		Name     string
-		Password base.Secret
+		Name   string
+		Phrase base.Secret
 	}{"me", "hunter2"}
 	encoded, err := json.Marshal(holder)
 	require.NoError(t, err)
 	var log bytes.Buffer
-	slog.New(slog.NewTextHandler(&log, nil)).Info("opening", "password", holder.Password, "options", holder)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("opening", "password", holder.Phrase, "options", holder)
 	for name, shown := range map[string]string{
 		"%v": fmt.Sprintf("%v", holder), "%+v": fmt.Sprintf("%+v", holder), "%#v": fmt.Sprintf("%#v", holder),
-		"%s": fmt.Sprintf("%s", holder.Password), "%q": fmt.Sprintf("%q", holder.Password),
+		"String": holder.Phrase.String(), "%q": fmt.Sprintf("%q", holder.Phrase),
 		"JSON": string(encoded), "log": log.String(),
 	} {
 		assert.NotContains(t, shown, "hunter2", name)
 		assert.Contains(t, shown, "***", name)
 	}
-	assert.Equal(t, "hunter2", string(holder.Password))
+	assert.Equal(t, "hunter2", string(holder.Phrase))
 }

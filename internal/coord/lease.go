@@ -119,6 +119,13 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
+// Abandon stops the renewals and leaves the document to expire: until then nobody
+// else has the lease.
+func (l *Lease) Abandon() {
+	l.stop()
+	<-l.done
+}
+
 // keep renews the lease until ctx ends or the lease is lost. confirmed is when
 // the last confirmed write was sent: the server counts from later than that.
 func (l *Lease) keep(ctx context.Context, confirmed time.Time) {

@@ -35,10 +35,15 @@ type external struct {
 
 func startExternal(t *testing.T) *external {
 	t.Helper()
-	e := &external{options: &server.Options{
+	return startWith(t, &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: t.TempDir(), SyncAlways: true,
-	}}
+	})
+}
+
+func startWith(t *testing.T, options *server.Options) *external {
+	t.Helper()
+	e := &external{options: options}
 	e.start(t)
 	address, ok := e.server.Addr().(*net.TCPAddr)
 	require.True(t, ok)
@@ -99,7 +104,12 @@ func closeAtEnd(t *testing.T, s coord.Store) {
 // stray does to a log what any client of the server could do.
 func stray(t *testing.T, js jetstream.JetStream, log string, data []byte) {
 	t.Helper()
-	kv, err := js.KeyValue(t.Context(), prefix+"-"+log)
+	strayIn(t, js, prefix+"-"+log, data)
+}
+
+func strayIn(t *testing.T, js jetstream.JetStream, bucket string, data []byte) {
+	t.Helper()
+	kv, err := js.KeyValue(t.Context(), bucket)
 	require.NoError(t, err)
 	if data == nil {
 		require.NoError(t, kv.Delete(t.Context(), "commit"))

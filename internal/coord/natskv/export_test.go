@@ -3,6 +3,12 @@ package natskv
 // Reconnect breaks the store's connection and lets the client make a new one.
 func (s *Store) Reconnect() error { return s.conn.ForceReconnect() }
 
+// Encrypted reports whether the connection of now is under TLS.
+func (s *Store) Encrypted() bool {
+	_, err := s.conn.TLSConnectionState()
+	return err == nil
+}
+
 // SetFree replaces the measurement of free disk space.
 func (s *Store) SetFree(free func() (uint64, error)) { s.node.free = free }
 

@@ -2,7 +2,10 @@ package natskv
 
 import (
 	"context"
+	"errors"
 	"sync"
+
+	"github.com/nats-io/nats.go"
 )
 
 // link follows the state of the connection.
@@ -13,6 +16,8 @@ type link struct {
 	alive      context.Context    // guarded by mu; ends when the connection is lost
 	end        context.CancelFunc // guarded by mu; ends alive
 	reconnects uint64             // guarded by mu
+	reported   string             // guarded by mu; the latest error, until a connection is made
+	denied     error              // guarded by mu; the latest refusal of a subject
 }
 
 // newLink takes the values of ctx, not its end.
@@ -40,6 +45,28 @@ func (l *link) restored() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reconnects++
+	l.reported = ""
+}
+
+// report takes an error that the client learned of by itself, and reports whether
+// it is news: attempts to connect fail many times a second for one reason.
+func (l *link) report(err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		l.denied = err
+	}
+	news := l.reported != err.Error()
+	l.reported = err.Error()
+	return news
+}
+
+// denial returns the latest refusal of a subject, or nil. A request that was refused
+// so gets no answer.
+func (l *link) denial() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.denied
 }
 
 func (l *link) count() uint64 {

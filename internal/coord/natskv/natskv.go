@@ -70,6 +70,10 @@ func newStore(ctx context.Context, s *Store, patience time.Duration) (*Store, er
 			continue
 		}
 		s.conn.Close()
+		if denied := s.link.denial(); denied != nil {
+			err = base.WithClass(base.ErrInvalid, fmt.Errorf(
+				"%w: %w; permit the user the subjects that docs/nats.md lists", err, denied))
+		}
 		return nil, err
 	}
 }
@@ -165,9 +169,17 @@ func (s *Store) ready(ctx context.Context) error {
 	case s.conn.IsClosed():
 		return fmt.Errorf("%s: %w", s.label, base.ErrClosed)
 	case !s.conn.IsConnected():
-		return fmt.Errorf("%s: %w: not connected", s.label, base.ErrUnavailable)
+		return fmt.Errorf("%s: %w: not connected%s", s.label, base.ErrUnavailable, s.reason())
 	}
 	return nil
+}
+
+// reason tells why the connection was lost or cannot be made again, if known.
+func (s *Store) reason() string {
+	if err := s.conn.LastError(); err != nil {
+		return " (" + err.Error() + ")"
+	}
+	return ""
 }
 
 // readyToWrite is ready, and for an embedded server refuses to fill the disk.

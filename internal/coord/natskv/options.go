@@ -2,6 +2,7 @@ package natskv
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -51,6 +52,27 @@ type External struct {
 	// Replicas is how many servers keep each bucket that is created; 0 means
 	// 3 where the server is part of a cluster, else 1.
 	Replicas int
+	// Auth says who connects. Credentials in a URL exclude it.
+	Auth Auth
+	// TLS loads the configuration of encrypted connections. It is called for
+	// each connection, so that what its files hold can be replaced while a Store
+	// is open; by several goroutines at once. Nil means no encryption but where
+	// a URL has the scheme tls.
+	TLS func() (*tls.Config, error)
+	// AllowPlaintext lets credentials go unencrypted to other machines.
+	AllowPlaintext bool
+}
+
+// Check validates what describes the servers, without connecting or reading files.
+// What is wrong is ErrInvalid.
+func (e External) Check() error {
+	if e.Replicas < 0 {
+		return fmt.Errorf("nats.replicas: %w: %d: want 0 or more", base.ErrInvalid, e.Replicas)
+	}
+	if _, err := publicURLs(e.URLs); err != nil {
+		return err
+	}
+	return e.checkCredentials()
 }
 
 // withDefaults validates the options and fills in what was left out.
@@ -74,25 +96,22 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // Open connects to external servers and creates the documents bucket when it is
-// absent. Servers that cannot be reached are ErrUnavailable; a bucket that is
-// configured otherwise, or a number of replicas that they refuse, ErrInvalid.
+// absent. Servers that cannot be reached are ErrUnavailable; credentials or
+// certificates that one side refuses, a bucket that is configured otherwise, or a
+// number of replicas that they refuse, ErrInvalid.
 func Open(ctx context.Context, e External) (*Store, error) {
 	options, err := e.Options.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if e.Replicas < 0 {
-		return nil, fmt.Errorf("%w: %d replicas: want 0 or more", base.ErrInvalid, e.Replicas)
-	}
-	label, err := publicURLs(e.URLs)
-	if err != nil {
+	e.Options = options
+	if err := e.Check(); err != nil {
 		return nil, err
 	}
 	l := newLink(ctx)
-	settings := append(connectOptions(options, l, func() {}), nats.Timeout(options.bound(ctx)))
-	conn, err := nats.Connect(strings.Join(e.URLs, ","), settings...)
+	conn, err := e.connect(ctx, l)
 	if err != nil {
-		return nil, base.WithClass(base.ErrUnavailable, fmt.Errorf("connecting to %s: %w", label, err))
+		return nil, err
 	}
 	replicas := e.Replicas
 	if replicas == 0 {
@@ -101,7 +120,43 @@ func Open(ctx context.Context, e External) (*Store, error) {
 			replicas = clusteredReplicas
 		}
 	}
-	return newStore(ctx, &Store{options: options, replicas: replicas, label: label, link: l, conn: conn}, 0)
+	s := &Store{options: options, replicas: replicas, label: e.label(), link: l, conn: conn}
+	return newStore(ctx, s, 0)
+}
+
+// label names the servers, without secrets.
+func (e External) label() string {
+	label, err := publicURLs(e.URLs)
+	if err != nil {
+		return "NATS"
+	}
+	return label
+}
+
+func (e External) connect(ctx context.Context, l *link) (*nats.Conn, error) {
+	timeout := e.bound(ctx)
+	settings := append(connectOptions(e.Options, l, func() {}), nats.Timeout(timeout))
+	auth, dialer, err := e.Auth.options(timeout)
+	if err != nil {
+		return nil, err
+	}
+	secure, err := loadTLS(e.TLS).options()
+	if err != nil {
+		return nil, err
+	}
+	settings = append(append(settings, auth...), secure...)
+	if e.carriesCredentials() && !e.AllowPlaintext && !e.allEncrypted() {
+		// The servers may name others, which are not on this machine.
+		settings = append(settings, nats.IgnoreDiscoveredServers())
+	}
+	conn, err := dial(strings.Join(e.URLs, ","), settings)
+	if err != nil {
+		return nil, connectError(e.label(), e.Auth, err)
+	}
+	if dialer != nil {
+		dialer.conn.Store(conn)
+	}
+	return conn, nil
 }
 
 // connectOptions are those of every connection. lost is called after the link
@@ -109,6 +164,8 @@ func Open(ctx context.Context, e External) (*Store, error) {
 func connectOptions(o Options, l *link, lost func()) []nats.Option {
 	return []nats.Option{
 		nats.Name(o.Name),
+		// Whom the servers let hear only his own answers can be told apart.
+		nats.CustomInboxPrefix("_INBOX." + o.Prefix),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
 		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
@@ -130,7 +187,9 @@ func connectOptions(o Options, l *link, lost func()) []nats.Option {
 			l.restored()
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			o.Logger.Warn("Coordination client reported an error", "error", err)
+			if l.report(err) {
+				o.Logger.Warn("Coordination client reported an error", "error", err)
+			}
 		}),
 	}
 }
