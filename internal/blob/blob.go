@@ -27,8 +27,8 @@ type Info struct {
 // concurrent use.
 //
 // A key is 1 to 1024 bytes: parts of 1 to 255 of the characters A-Z a-z 0-9
-// . _ = @ + - % ~ , and space, joined by slashes, none starting with a dot. A key
-// must not be the folder of another key.
+// . _ = @ + - ~ , and space, joined by slashes, none starting or ending with a dot.
+// A key must not be the folder of another key.
 //
 // Errors match the sentinels of package base: ErrNotFound, ErrExists,
 // ErrUnavailable (the store cannot be reached or refuses for now; nothing

@@ -19,7 +19,8 @@ func (e httpError) Error() string       { return fmt.Sprintf("http status %d", i
 func (e httpError) HTTPStatusCode() int { return int(e) }
 
 func memoryBucket() *bucketStore {
-	return newBucketStore(memblob.OpenBucket(nil), "mem://")
+	bucket := memblob.OpenBucket(nil)
+	return newBucketStore(provider{calls: bucket, streams: bucket}, "", "mem://", Options{})
 }
 
 func TestWriteErrorSaysWhatMayHaveHappened(t *testing.T) {
@@ -75,7 +76,7 @@ func TestReadErrorIsNeverUnknown(t *testing.T) {
 func TestCallsOvertakenByCloseDoNotClaimThatAnObjectExists(t *testing.T) {
 	s := memoryBucket()
 	require.NoError(t, s.Close())
-	overtaken := s.bucket.WriteAll(t.Context(), "a", nil, createOnly())
+	overtaken := s.calls.WriteAll(t.Context(), "a", nil, createOnly())
 	require.Error(t, overtaken)
 	require.ErrorIs(t, s.writeError("putting object a", overtaken), base.ErrUnknown)
 	require.NotErrorIs(t, s.writeError("putting object a", overtaken), base.ErrExists)

@@ -14,7 +14,10 @@ const (
 )
 
 // checkKey checks a key against the grammar that Store documents. The grammar
-// keeps a key inside its store: no part can be "..", none is hidden.
+// keeps a key inside its store: no part can be "..", none is hidden. What some
+// provider could only store under another name, as Azure a percent sign or a dot
+// before a slash, has no place in it: a listing would be in another order, and other
+// readers of the bucket would not find the object.
 func checkKey(key string) error {
 	if key == "" || len(key) > MaxKeyBytes {
 		return fmt.Errorf("object key %q: %w: want 1 to %d bytes", key, base.ErrInvalid, MaxKeyBytes)
@@ -32,22 +35,26 @@ func checkKey(key string) error {
 
 // checkPrefix checks the start of a key: every part but the last is whole.
 func checkPrefix(prefix string) error {
-	if prefix == "" {
+	switch {
+	case prefix == "":
 		return nil
+	case strings.HasSuffix(prefix, "."): // the part may go on
+		return checkKey(prefix + "0")
+	default:
+		return checkKey(strings.TrimSuffix(prefix, "/"))
 	}
-	return checkKey(strings.TrimSuffix(prefix, "/"))
 }
 
 func checkKeyPart(part string) error {
 	if len(part) > MaxKeyPartBytes {
 		return fmt.Errorf("%w: a part is longer than %d bytes", base.ErrInvalid, MaxKeyPartBytes)
 	}
-	if part[0] == '.' {
-		return fmt.Errorf("%w: part %q starts with a dot", base.ErrInvalid, part)
+	if part[0] == '.' || part[len(part)-1] == '.' {
+		return fmt.Errorf("%w: part %q starts or ends with a dot", base.ErrInvalid, part)
 	}
 	for i := range len(part) {
 		if !isKeyByte(part[i]) {
-			return fmt.Errorf("%w: part %q: want the characters A-Z a-z 0-9 . _ = @ + - %% ~ , and space",
+			return fmt.Errorf("%w: part %q: want the characters A-Z a-z 0-9 . _ = @ + - ~ , and space",
 				base.ErrInvalid, part)
 		}
 	}
@@ -59,7 +66,7 @@ func isKeyByte(c byte) bool {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
 		return true
 	default:
-		return strings.IndexByte("._=@+-%~, ", c) >= 0
+		return strings.IndexByte("._=@+-~, ", c) >= 0
 	}
 }
 

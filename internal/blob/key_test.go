@@ -18,17 +18,17 @@ func TestKeysOfTheEngineAreValid(t *testing.T) {
 		base.CompactedKey(63, 1<<63, log, base.OffsetRange{Start: 0, End: 1 << 62}, 1<<63),
 		"checkpoint/s00/17-4", "commits/s00/1-900", "identity",
 		"warehouse/github/webhooks/metadata/00001-0b5c.metadata.json",
-		"warehouse/a/data/day=2026-11-29/k=a%2Fb/part-0~1,2+3.parquet",
+		"warehouse/a/data/day=2026-11-29/k=a@b/part-0~1,2+3.parquet",
 	} {
 		require.NoError(t, checkKey(key), key)
 	}
 }
 
 func TestPrefixMayEndInsideAPartOrAfterOne(t *testing.T) {
-	for _, prefix := range []string{"", "w", "wal/", "wal/s0"} {
+	for _, prefix := range []string{"", "w", "wal/", "wal/s0", "wal.", "wal/s0."} {
 		require.NoError(t, checkPrefix(prefix), prefix)
 	}
-	for _, prefix := range []string{"/", "wal//", "../", ".tmp", "wal/.", "wal/../x"} {
+	for _, prefix := range []string{"/", "wal//", "../", ".tmp", "wal/.", "wal/../x", "wal./"} {
 		require.ErrorIs(t, checkPrefix(prefix), base.ErrInvalid, prefix)
 	}
 }

@@ -42,7 +42,7 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 		name, rawURL, says string
 	}{
 		{"nothing", "", "empty"},
-		{"unsupported scheme", "ftp://host/a", `scheme "ftp" is not supported: want file, mem`},
+		{"unsupported scheme", "ftp://host/a", `scheme "ftp" is not supported: want file, mem, s3, gs, azblob`},
 		{"credentials", "file://user:hunter2@host/a", "credentials"},
 		{"credentials in the query", "mem://?secret=hunter2", "credentials"},
 		{"fragment", "mem://#hunter2", "fragment"},
