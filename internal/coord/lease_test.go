@@ -215,3 +215,13 @@ func TestAFailedReleaseIsReported(t *testing.T) {
 	w.clock.Advance(ttl)
 	assert.Zero(t, w.revisionOf(t), "it expires, because nobody renews it")
 }
+
+func TestALeaseThatIsAbandonedStandsUntilItExpires(t *testing.T) {
+	w := newWorld(nil)
+	first := acquire(t, w, "a")
+	first.Abandon()
+	_, err := coord.AcquireLease(t.Context(), w.healthy(), w.clock, key, "b", ttl)
+	require.ErrorIs(t, err, coord.ErrHeld)
+	w.clock.Advance(ttl)
+	acquire(t, w, "b")
+}

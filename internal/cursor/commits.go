@@ -1,0 +1,90 @@
+package cursor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/coord"
+)
+
+// Commit is how far a group has come in one partition.
+type Commit struct {
+	Group     string
+	Partition base.Partition
+	// Next is the first offset that the group has not consumed. Committed says
+	// that it ever committed one; else Next is 0.
+	Next      base.Offset
+	Committed bool
+}
+
+// Commits returns how far every group has come in the partitions of a stream, by
+// partition and group, as the leader of coordination knows it: for retention that
+// waits for groups. A group that took a partition and has not begun counts, with
+// Committed false. It costs a request for each. Groups may commit meanwhile; a
+// commit goes back only when someone seeks.
+func Commits(ctx context.Context, documents coord.Documents, stream Stream) ([]Commit, error) {
+	found, err := documents.List(ctx, stream.prefix(commitKind))
+	if err != nil {
+		return nil, fmt.Errorf("reading the commits of %s: %w", stream.Name, err)
+	}
+	commits := make([]Commit, 0, len(found))
+	for _, entry := range found {
+		partition, group, ok := stream.split(commitKind, entry.Key)
+		if !ok {
+			continue // not ours
+		}
+		doc, err := decodeDocument(entry.Value)
+		if err != nil {
+			return nil, fmt.Errorf("reading the commit of group %s in partition %d of %s: %w", group, partition, stream.Name, err)
+		}
+		c := Commit{Group: group, Partition: partition, Committed: doc.Next != nil}
+		if c.Committed {
+			c.Next = *doc.Next
+		}
+		commits = append(commits, c)
+	}
+	slices.SortStableFunc(commits, func(a, b Commit) int { return int(a.Partition) - int(b.Partition) })
+	return commits, nil
+}
+
+// ForgetStream deletes what groups committed in a stream that is gone: of the named
+// groups, or of all. What is deleted meanwhile is no error.
+func ForgetStream(ctx context.Context, documents coord.Documents, stream Stream, groups ...string) error {
+	found, err := documents.List(ctx, stream.prefix(commitKind))
+	if err != nil {
+		return fmt.Errorf("forgetting the commits of %s: %w", stream.Name, err)
+	}
+	for _, entry := range found {
+		_, group, ok := stream.split(commitKind, entry.Key)
+		if !ok || len(groups) > 0 && !slices.Contains(groups, group) {
+			continue
+		}
+		if err := deleteAnyway(ctx, documents, entry); err != nil {
+			return fmt.Errorf("forgetting the commits of %s: %w", stream.Name, err)
+		}
+	}
+	return nil
+}
+
+// deleteAnyway deletes a document although it changes meanwhile.
+func deleteAnyway(ctx context.Context, documents coord.Documents, doc coord.Document) error {
+	for range takeAttempts {
+		err := documents.Delete(ctx, doc.Key, doc.Revision)
+		if err == nil || errors.Is(err, base.ErrNotFound) {
+			return nil
+		}
+		if !errors.Is(err, base.ErrConflict) {
+			return err
+		}
+		if doc, err = documents.Get(ctx, doc.Key); err != nil {
+			if errors.Is(err, base.ErrNotFound) {
+				return nil
+			}
+			return err
+		}
+	}
+	return base.WithClass(base.ErrUnavailable, fmt.Errorf("deleting document %s: it changes again and again", doc.Key))
+}
