@@ -19,6 +19,7 @@ import (
 	"github.com/lakestream-go/lakestream/engine"
 	"github.com/lakestream-go/lakestream/internal/cli"
 	"github.com/lakestream-go/lakestream/plugin"
+	_ "github.com/lakestream-go/lakestream/plugin/kafka" // a source with offsets
 )
 
 const (

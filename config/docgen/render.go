@@ -58,20 +58,24 @@ func render() (map[string][]byte, error) {
 	if err := register(env); err != nil {
 		return nil, err
 	}
-	out, err := component(env.WalkOutputs)
+	out, err := component(env.WalkOutputs, config.ComponentName)
 	if err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
-	in, err := component(env.WalkInputs)
+	in, err := component(env.WalkInputs, config.ComponentName)
 	if err != nil {
 		return nil, fmt.Errorf("input: %w", err)
+	}
+	kafka, err := component(env.WalkInputs, config.KafkaComponentName)
+	if err != nil {
+		return nil, fmt.Errorf("input kafka: %w", err)
 	}
 	block, err := engineBlock(env)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	texts := make(map[string][]byte)
-	for name, p := range map[string]page{"output.md": out, "input.md": in, "engine.md": block} {
+	for name, p := range map[string]page{"output.md": out, "input.md": in, "kafka.md": kafka, "engine.md": block} {
 		var text bytes.Buffer
 		if err := pages.Execute(&text, p); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -90,18 +94,21 @@ func register(env *service.Environment) error {
 	if err != nil {
 		return err
 	}
-	return env.RegisterBatchInput(config.ComponentName, config.InputSpec(),
-		func(*service.ParsedConfig, *service.Resources) (service.BatchInput, error) {
-			return nil, fmt.Errorf("an input of documentation")
-		})
+	input := func(*service.ParsedConfig, *service.Resources) (service.BatchInput, error) {
+		return nil, fmt.Errorf("an input of documentation")
+	}
+	if err := env.RegisterBatchInput(config.ComponentName, config.InputSpec(), input); err != nil {
+		return err
+	}
+	return env.RegisterBatchInput(config.KafkaComponentName, config.KafkaInputSpec(), input)
 }
 
-// component makes the page of an input or an output, found among those that walk
-// shows. The fields of the engine have a page of their own.
-func component(walk func(func(string, *service.ConfigView))) (page, error) {
+// component makes the page of the input or output of a name, found among those that
+// walk shows. The fields of the engine have a page of their own.
+func component(walk func(func(string, *service.ConfigView)), name string) (page, error) {
 	var view *service.ConfigView
-	walk(func(name string, v *service.ConfigView) {
-		if name == config.ComponentName {
+	walk(func(one string, v *service.ConfigView) {
+		if one == name {
 			view = v
 		}
 	})

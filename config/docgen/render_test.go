@@ -36,6 +36,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	for name, fields := range map[string][]string{
 		"output.md": {"stream", "partitions", "table.commit.interval", "batching.period", "metadata.include_prefixes", "engine"},
 		"input.md":  {"streams", "start_offset", "stop_at_end", "auto_replay_nacks", "engine"},
+		"kafka.md":  {"seed_brokers", "consumer_group", "sasl[].mechanism", "tls.enabled", "checkpoint_limit"},
 		"engine.md": {"data_dir", "nats.urls", "wal.linger", "compaction.enabled", "drain_timeout"},
 	} {
 		for _, field := range fields {
@@ -47,7 +48,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 func TestTheCommandWritesEveryPage(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, run([]string{dir}))
-	for _, name := range []string{"output.md", "input.md", "engine.md"} {
+	for _, name := range []string{"output.md", "input.md", "kafka.md", "engine.md"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(string(text), "<!-- Written by"))
