@@ -139,7 +139,7 @@ func (d *stateDecoder) streams() {
 		st.Logs = make([]*Log, 0, partitions)
 		d.byID[st.ID] = st
 		d.order = append(d.order, st)
-		s.logs += int(partitions) //nolint:gosec // bounded
+		s.logs += int(partitions)
 	})
 	d.rows(sectionFormer, func(r *checkpoint.Rows) {
 		if st, uuid := d.streamOf(r.Number()), r.Text(); st != nil {
@@ -197,7 +197,7 @@ func (d *stateDecoder) logs() {
 		if st == nil {
 			return
 		}
-		if l.id.Partition != base.Partition(len(st.Logs)) || len(st.Logs) == cap(st.Logs) { //nolint:gosec // bounded
+		if l.id.Partition != base.Partition(len(st.Logs)) || len(st.Logs) == cap(st.Logs) { //nolint:gosec // at most MaxPartitions
 			d.corrupt("log %s among %d", l.id, len(st.Logs))
 			return
 		}
@@ -213,7 +213,7 @@ func (d *stateDecoder) logs() {
 	d.rows(sectionObjects, func(r *checkpoint.Rows) {
 		objects.add(object{
 			writer: base.WriterID(r.Number()), seq: base.Seq(r.Number()),
-			size:     int64(r.Number()), //nolint:gosec // two's complement
+			size:     int64(r.Number()),                                              //nolint:gosec // two's complement
 			revision: base.Revision(r.Number()), appendTime: base.Millis(r.Number()), //nolint:gosec // two's complement
 			storage: Storage(r.Number()), //nolint:gosec // it was one
 		})

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +27,17 @@ var ErrGap = errors.New("revisions are missing")
 type Follower struct {
 	mu sync.RWMutex
 	// All below are guarded by mu.
-	state    *State
-	stopped  error
-	ring     [ringSize]commitrecord.HashPrefix
-	lastData []byte
+	state   *State
+	stopped error
+	ring    [ringSize]commitrecord.HashPrefix
+	// ringSince is the oldest revision whose hash the ring may hold.
+	ringSince base.Revision
+	// lastData is the newest applied record. After a start at a snapshot it is
+	// known by its hash only, as lastRecord, which is zeros otherwise.
+	lastData   []byte
+	lastRecord base.Hash
+	// jumped is the newest revision that was reached without applying it.
+	jumped   base.Revision
 	writers  map[base.WriterID]func(Outcome)
 	requests map[commitrecord.RequestID]func(Outcome)
 	changed  chan struct{}
@@ -79,7 +85,7 @@ func (f *Follower) applyLocked(e coord.Entry) (*Outcome, error) {
 	case e.Revision < at:
 		return nil, nil //nolint:nilnil // delivered before
 	case e.Revision == at:
-		if !bytes.Equal(e.Data, f.lastData) {
+		if !f.sameRecordLocked(e) {
 			return nil, f.stopLocked(fmt.Errorf("revision %d of %s was replaced by another record: %w", at, f.state.Shard(), base.ErrCorrupt))
 		}
 		return nil, nil //nolint:nilnil // delivered again, unchanged
@@ -95,7 +101,7 @@ func (f *Follower) applyLocked(e coord.Entry) (*Outcome, error) {
 	}
 	f.countPutsLocked(&out)
 	f.claimLocked(&out)
-	f.lastData = e.Data
+	f.lastData, f.lastRecord = e.Data, base.Hash{}
 	f.ring[uint64(e.Revision)%ringSize] = prefixOf(f.state.ChainHash())
 	return &out, nil
 }
@@ -109,7 +115,7 @@ func (f *Follower) checkHistoryLocked(e coord.Entry) error {
 	at := f.state.Revision()
 	switch {
 	case env.SeenRevision > at:
-	case env.SeenRevision+ringSize <= at:
+	case env.SeenRevision+ringSize <= at, env.SeenRevision < f.ringSince:
 		return nil
 	case f.ring[uint64(env.SeenRevision)%ringSize] == env.SeenHash:
 		return nil

@@ -77,6 +77,9 @@ type Outcome struct {
 	// Namespace is the id of the created, existing or updated namespace.
 	Namespace base.NamespaceID
 	Logs      []LogOutcome
+	// Recalled marks an outcome that was not seen: the view went on from a
+	// checkpoint. Logs then names only those that still show it.
+	Recalled bool
 }
 
 // OK reports whether the record as a whole was accepted.

@@ -37,8 +37,8 @@ func (v *View) Put(ctx context.Context, request commitrecord.RequestID, payload 
 // Publish appends one record and returns its outcome once this view has applied
 // it. A record whose reply was lost is put again until an outcome shows: every
 // kind is such that a second copy changes nothing. base.ErrUnavailable means that
-// it was not appended; base.ErrUnknown, when ctx ends or the view stops, that it may
-// yet be.
+// it was not appended; base.ErrUnknown, when ctx ends, the view stops, or it went on
+// from a checkpoint beyond the record, that it may yet be, or was.
 func (v *View) Publish(ctx context.Context, payload commitrecord.Payload) (Outcome, error) {
 	var request commitrecord.RequestID
 	if _, err := io.ReadFull(v.opts.Entropy, request[:]); err != nil {
@@ -48,16 +48,17 @@ func (v *View) Publish(ctx context.Context, payload commitrecord.Payload) (Outco
 	v.OnRequest(request, func(out Outcome) { result <- out })
 	defer v.OnRequest(request, nil)
 	put, unknown := false, false
+	passed := passage{view: v, since: v.Jumped()}
 	for {
 		if !put {
-			_, err := v.Put(ctx, request, payload)
-			put = err == nil
+			revision, err := v.Put(ctx, request, payload)
+			put, passed.revision = err == nil, revision
 			unknown = unknown || errors.Is(err, base.ErrUnknown)
 			if !put && !unknown {
 				return Outcome{}, fmt.Errorf("publishing to %s: %w", v.opts.Shard, err)
 			}
 		}
-		out, ok, err := v.awaitOutcome(ctx, result)
+		out, ok, err := v.awaitOutcome(ctx, result, &passed)
 		switch {
 		case ok:
 			return out, nil
@@ -67,7 +68,23 @@ func (v *View) Publish(ctx context.Context, payload commitrecord.Payload) (Outco
 	}
 }
 
-func (v *View) awaitOutcome(ctx context.Context, result <-chan Outcome) (Outcome, bool, error) {
+// errPassed says that the view went on from a checkpoint beyond a record that this
+// process published.
+var errPassed = errors.New("the log no longer held the record when this instance came back to it; read again what became of it")
+
+// passage tells whether a jump of the view may have passed a record over.
+type passage struct {
+	view     *View
+	since    base.Revision
+	revision base.Revision // of the record, 0 while it is not known
+}
+
+func (p *passage) over() bool {
+	jumped := p.view.Jumped()
+	return jumped > p.since && p.revision <= jumped
+}
+
+func (v *View) awaitOutcome(ctx context.Context, result <-chan Outcome, passed *passage) (Outcome, bool, error) {
 	again := v.opts.Clock.After(republishAfter)
 	for {
 		changed, stopped := v.Changed(), v.Err()
@@ -76,8 +93,11 @@ func (v *View) awaitOutcome(ctx context.Context, result <-chan Outcome) (Outcome
 			return out, true, nil
 		default:
 		}
-		if stopped != nil {
+		switch {
+		case stopped != nil:
 			return Outcome{}, false, stopped
+		case passed.over():
+			return Outcome{}, false, errPassed
 		}
 		select {
 		case out := <-result:

@@ -35,11 +35,23 @@ const (
 	holeAnswers = 20
 )
 
-// ViewOptions are what a view needs. All fields are required.
+// Checkpoints finds folded states of a shard. It is safe for concurrent use.
+type Checkpoints interface {
+	// Load returns the newest readable checkpoint, which the caller owns, or a
+	// zero Snapshot when there is none. What a newer binary wrote is
+	// base.ErrNewerFormat; damage without anything older to fall back to is
+	// base.ErrCorrupt; base.ErrUnavailable passes.
+	Load(ctx context.Context) (Snapshot, error)
+}
+
+// ViewOptions are what a view needs. All fields but Checkpoints are required.
 type ViewOptions struct {
 	Cluster base.ClusterID
 	Shard   base.Shard
 	Log     coord.CommitLog
+	// Checkpoints is where the view starts, and where it goes on when the log no
+	// longer holds what follows. Without it the log must begin at revision 1.
+	Checkpoints Checkpoints
 	// Reconnects counts how often the connection was made again.
 	Reconnects func() uint64
 	Clock      base.Clock
@@ -77,9 +89,13 @@ type View struct {
 	}
 }
 
-// OpenView opens the shard's log and folds it up to its last record of now.
+// OpenView starts at the newest checkpoint and folds the shard's log up to its last
+// record of now.
 func OpenView(ctx context.Context, opts ViewOptions) (*View, error) {
 	v := &View{Follower: NewFollower(opts.Cluster, opts.Shard), opts: opts}
+	if _, err := v.reload(ctx); err != nil {
+		return nil, fmt.Errorf("opening view of %s: %w", opts.Shard, err)
+	}
 	_, last, err := opts.Log.Bounds(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("opening view of %s: %w", opts.Shard, err)
@@ -193,12 +209,45 @@ func (v *View) gap(ctx context.Context, gap error) error {
 	v.hole.answers++
 	switch {
 	case first > v.Revision()+1:
-		v.Stop(fmt.Errorf("the log of %s begins at revision %d, after %d: %w", v.opts.Shard, first, v.Revision(), base.ErrCorrupt))
+		return v.passOver(ctx, first)
 	case v.hole.answers >= holeAnswers:
 		v.Stop(fmt.Errorf("the log of %s lacks revision %d: the coordination store is damaged, restore it from a copy: %w",
 			v.opts.Shard, v.Revision()+1, base.ErrCorrupt))
 	}
 	return gap
+}
+
+// reload goes on from the newest checkpoint, if it is ahead, and reports whether it
+// was.
+func (v *View) reload(ctx context.Context) (bool, error) {
+	if v.opts.Checkpoints == nil {
+		return false, nil
+	}
+	before := v.Revision()
+	sn, err := v.opts.Checkpoints.Load(ctx)
+	if err != nil || sn.State == nil {
+		return false, err
+	}
+	err = v.Jump(sn)
+	return v.Revision() > before, err
+}
+
+// passOver goes on from a checkpoint when the log begins only at first. A
+// checkpoint stands before anything is purged up to it, so one that is missing, or
+// cannot be read, is damage.
+func (v *View) passOver(ctx context.Context, first base.Revision) error {
+	before := v.Revision()
+	jumped, err := v.reload(ctx)
+	switch {
+	case jumped && v.Revision()+1 >= first:
+		return fmt.Errorf("the log begins at revision %d, after %d: went on from the checkpoint of revision %d", first, before, v.Revision())
+	case errors.Is(err, base.ErrCorrupt), errors.Is(err, base.ErrNewerFormat), errors.Is(err, base.ErrForeign):
+		v.Stop(fmt.Errorf("the log of %s begins at revision %d, after %d: %w", v.opts.Shard, first, before, err))
+	case err == nil:
+		v.Stop(fmt.Errorf("the log of %s begins at revision %d, after %d, and no checkpoint reaches it: "+
+			"if coordination was lost, stop every instance and run lakestream recover: %w", v.opts.Shard, first, before, base.ErrCorrupt))
+	}
+	return err
 }
 
 // silenceCheck finds out whether a quiet watch is quiet because nothing happens.

@@ -77,7 +77,14 @@ func (c *Core) Current(o *Object, writer base.WriterID) bool {
 // Outcome brings what the view shows of one of the writer's records. Only the
 // first outcome of a seq counts: a copy that was put again changes nothing.
 func (c *Core) Outcome(out *shard.Outcome) {
-	if out.Writer != c.writer || c.writer == 0 || len(c.queue) == 0 {
+	if out.Writer != c.writer || c.writer == 0 {
+		return
+	}
+	if out.Recalled {
+		c.recalled(out)
+		return
+	}
+	if len(c.queue) == 0 {
 		return
 	}
 	o := c.queue[0]

@@ -115,6 +115,8 @@ func (s *script) event(words []string) {
 		s.core.CommitPut(s.objects[number(1)-1])
 	case "outcome": // outcome OBJECT WRITER SEQ REASON…
 		s.outcome(number(1), base.WriterID(number(2)), base.Seq(number(3)), strings.Join(words[4:], " "))
+	case "recalled": // recalled WRITER SEQ [closed] LOG:BASE…
+		s.recalled(base.WriterID(number(1)), base.Seq(number(2)), words[3:])
 	case "fail":
 		s.core.Fail(errors.New("the view stopped"))
 	default:
@@ -162,6 +164,23 @@ func (s *script) outcome(object uint64, writer base.WriterID, seq base.Seq, reas
 		} else {
 			s.heads[id] += base.Offset(l.Records)
 		}
+		out.Logs = append(out.Logs, l)
+	}
+	s.core.Outcome(&out)
+}
+
+// recalled brings what the view still tells of a writer after it went on from a
+// checkpoint.
+func (s *script) recalled(writer base.WriterID, seq base.Seq, logs []string) {
+	s.rev++
+	out := shard.Outcome{Revision: s.rev, Writer: writer, Seq: seq, Recalled: true}
+	if len(logs) > 0 && logs[0] == "closed" {
+		out.Rejected, logs = shard.WriterClosed, logs[1:]
+	}
+	for _, log := range logs {
+		l := shard.LogOutcome{Log: base.LogID{Stream: 1}}
+		_, err := fmt.Sscanf(log, "%d:%d", &l.Log.Partition, &l.Base)
+		require.NoError(s.t, err)
 		out.Logs = append(out.Logs, l)
 	}
 	s.core.Outcome(&out)

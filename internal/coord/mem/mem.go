@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -136,7 +137,7 @@ func (s *Store) Close(context.Context) error {
 // endWatches closes every watch of this instance. It needs server.mu.
 func (s *Store) endWatches() {
 	for _, h := range s.server.logs {
-		for _, w := range h.watches {
+		for _, w := range slices.Clone(h.watches) { // end takes them out
 			if w.store == s {
 				w.end()
 			}
