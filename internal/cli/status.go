@@ -87,10 +87,6 @@ func (in *invocation) watchStatus(ctx context.Context) error {
 }
 
 func writeStatus(p *page, status *engine.Status) {
-	instances := strings.Join(status.Instances, ", ")
-	if instances == "" {
-		instances = "none is running"
-	}
 	p.pairs(
 		"time", status.Time.Format(time.RFC3339),
 		"cluster", fmt.Sprintf("%s, %s", status.Cluster, plural(len(status.Shards), "shard")),
@@ -99,8 +95,10 @@ func writeStatus(p *page, status *engine.Status) {
 		"holding", describeObjects(status.Shards),
 		"catalog", status.Catalog,
 		"warehouse", status.Warehouse,
-		"instances", instances,
+		"instances", countMembers(status),
+		"fold version", describeFold(status.FoldVersion),
 	)
+	writeMembers(p, status.Members)
 	p.linef("")
 	writeStreams(p, status.Streams)
 	writeDeadLetters(p, status.Streams)
