@@ -130,6 +130,8 @@ func fileError(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case classed(err):
+		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return base.WithClass(base.ErrNotFound, err)
 	case errors.Is(err, fs.ErrExist):

@@ -25,6 +25,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/blob"
 	"github.com/lakestream-go/lakestream/internal/materialization"
 )
 
@@ -43,8 +44,12 @@ type Config struct {
 	// sqlite:///path, made on demand and readable by its owner only.
 	URI string
 	// Warehouse is the location under which tables are created, as a URL:
-	// file:///path or mem://name.
+	// file:///path, mem://name, or one below StoreLocation.
 	Warehouse string
+	// Store, where set, keeps the files whose locations lie below StoreLocation,
+	// such as s3://bucket/prefix. The caller closes it, after the catalog.
+	Store         blob.Store
+	StoreLocation string
 	// Properties are further Iceberg catalog properties.
 	Properties map[string]string
 }
@@ -55,6 +60,7 @@ type Tables struct {
 	catalog    catalog.Catalog
 	properties iceberg.Properties
 	close      io.Closer
+	store      string // the value of propertyStore, or empty
 }
 
 var (
@@ -69,6 +75,25 @@ func Open(ctx context.Context, config Config) (*Tables, error) {
 		return nil, fmt.Errorf("%w: catalog warehouse is empty: want a URL such as file:///data/warehouse", base.ErrInvalid)
 	}
 	registerDurableFiles()
+	config.Properties = maps.Clone(config.Properties)
+	id := ""
+	if config.Store != nil {
+		if config.Properties == nil {
+			config.Properties = make(map[string]string, 1)
+		}
+		id = addStore(config.Store, config.StoreLocation)
+		config.Properties[propertyStore] = id
+	}
+	opened, err := openType(ctx, config)
+	if err != nil {
+		stores.Delete(id)
+		return nil, err
+	}
+	opened.store = id
+	return opened, nil
+}
+
+func openType(ctx context.Context, config Config) (*Tables, error) {
 	switch config.Type {
 	case "sql":
 		return openSQL(ctx, config)
@@ -78,7 +103,10 @@ func Open(ctx context.Context, config Config) (*Tables, error) {
 }
 
 // Close releases the catalog. Calls under way may fail.
-func (t *Tables) Close() error { return t.close.Close() }
+func (t *Tables) Close() error {
+	stores.Delete(t.store)
+	return t.close.Close()
+}
 
 // Load implements materialization.Tables.
 func (t *Tables) Load(ctx context.Context, ident materialization.Ident) (*materialization.Table, error) {

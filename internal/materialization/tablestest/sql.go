@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -24,13 +25,19 @@ type SQLAdmin struct {
 	ctx     context.Context // a test's, for the whole of it
 }
 
-// OpenSQLAdmin opens the catalog in a SQLite file, under the default name.
-func OpenSQLAdmin(t testing.TB, path, warehouse string) *SQLAdmin {
+// OpenSQLAdmin opens the catalog in a SQLite file, under the default name, with
+// further properties where there are any.
+func OpenSQLAdmin(t testing.TB, path, warehouse string, further ...iceberg.Properties) *SQLAdmin {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_txlock=immediate")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	opened, err := sqlcatalog.NewCatalog("default", db, sqlcatalog.SQLite, iceberg.Properties{"warehouse": warehouse})
+	properties := iceberg.Properties{}
+	for _, p := range further {
+		maps.Copy(properties, p)
+	}
+	properties["warehouse"] = warehouse
+	opened, err := sqlcatalog.NewCatalog("default", db, sqlcatalog.SQLite, properties)
 	require.NoError(t, err)
 	return &SQLAdmin{Catalog: opened, ctx: t.Context()}
 }
