@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -306,11 +307,7 @@ func signal(c chan struct{}) {
 func (m *Member) held() map[Place]*Claim {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	claims := make(map[Place]*Claim, len(m.claims))
-	for place, claim := range m.claims {
-		claims[place] = claim
-	}
-	return claims
+	return maps.Clone(m.claims)
 }
 
 // loseAll says that every claim may be another's.

@@ -80,7 +80,7 @@ func (r *roster) placesOf(name string) (places []Place) {
 	for _, s := range r.Streams {
 		for p, owner := range s.Owners {
 			if owner == name {
-				places = append(places, Place{Stream: s.Stream, Partition: base.Partition(p)}) //nolint:gosec // at most MaxPartitions
+				places = append(places, Place{Stream: s.Stream, Partition: base.Partition(p)})
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (r roster) assigned(members []enrolled) roster {
 	var partitions []Assigned
 	for _, s := range next.Streams {
 		for p, owner := range s.Owners {
-			partitions = append(partitions, Assigned{Place: Place{Stream: s.Stream, Partition: base.Partition(p)}, Owner: owner}) //nolint:gosec // at most MaxPartitions
+			partitions = append(partitions, Assigned{Place: Place{Stream: s.Stream, Partition: base.Partition(p)}, Owner: owner})
 		}
 	}
 	partitions = Assign(candidates, partitions)
