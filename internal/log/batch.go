@@ -15,6 +15,8 @@ type Limits struct {
 	// MaxBytes bounds keys, values and headers together. A record that is
 	// larger is returned alone. Default 1 MiB.
 	MaxBytes int64
+	// IncludeTrimmed reads also what was trimmed softly: hidden, and still stored.
+	IncludeTrimmed bool
 }
 
 const (

@@ -14,6 +14,8 @@ import (
 type cacheKey struct {
 	object   string
 	pos, len int64
+	// shared says that other logs may want what lies beside it at the same time.
+	shared bool
 }
 
 // footerOf is the key of an open compacted object.

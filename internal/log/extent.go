@@ -39,6 +39,8 @@ func extentOf(entries []shard.Entry) (cacheKey, int) {
 		}
 		part.len = grown
 	}
+	// A large part is worth a request of its own.
+	part.shared = part.len <= wholeObjectBytes
 	return part, n
 }
 

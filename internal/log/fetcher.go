@@ -32,6 +32,11 @@ type Stats struct {
 	Gets, ReadBytes, Hits int64
 	// Prefetches counts the requests among Gets that ran ahead of a reader.
 	Prefetches int64
+	// ReturnedBytes counts the keys, values and headers that readers got. What
+	// ReadBytes is larger by is format, neighbours that were read along, and what
+	// was evicted before it was asked for again; what it is smaller by is
+	// compression and the cache.
+	ReturnedBytes int64
 	// CacheBytes is what the cache holds now.
 	CacheBytes int64
 }
@@ -39,10 +44,11 @@ type Stats struct {
 // Fetcher reads parts of objects through a cache. One serves all logs of a
 // process; it is safe for concurrent use.
 type Fetcher struct {
-	store blob.Store
-	cache *cache
+	store  blob.Store
+	cache  *cache
+	gather *gatherer
 
-	gets, readBytes, hits, prefetches atomic.Int64
+	gets, readBytes, hits, prefetches, returned atomic.Int64
 
 	running context.Context
 	stop    context.CancelFunc
@@ -66,6 +72,7 @@ func NewFetcher(store blob.Store, cacheBytes int64) (*Fetcher, error) {
 		cacheBytes = defaultCacheBytes
 	}
 	f := &Fetcher{store: store, cache: newCache(cacheBytes)}
+	f.gather = newGatherer(f.get)
 	f.running, f.stop = context.WithCancel(context.Background())
 	return f, nil
 }
@@ -84,7 +91,7 @@ func (f *Fetcher) Close() {
 func (f *Fetcher) Stats() Stats {
 	return Stats{
 		Gets: f.gets.Load(), ReadBytes: f.readBytes.Load(), Hits: f.hits.Load(),
-		Prefetches: f.prefetches.Load(), CacheBytes: f.cache.bytes(),
+		Prefetches: f.prefetches.Load(), ReturnedBytes: f.returned.Load(), CacheBytes: f.cache.bytes(),
 	}
 }
 
@@ -108,16 +115,29 @@ func (f *Fetcher) read(ctx context.Context, part cacheKey) ([]byte, error) {
 // load asks the store. The buffer is new each time, because records that leave
 // the engine point into it for as long as anybody likes.
 func (f *Fetcher) load(ctx context.Context, part cacheKey) (cached, error) {
-	f.gets.Add(1)
-	data, err := f.store.ReadRange(ctx, part.object, part.pos, part.len, make([]byte, 0, part.len))
+	get := f.get
+	if part.shared {
+		get = f.gather.read
+	}
+	data, err := get(ctx, part)
 	if err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = base.WithClass(base.ErrCorrupt, err)
 		}
 		return cached{}, fmt.Errorf("reading object %s, bytes [%d, %d): %w", part.object, part.pos, part.pos+part.len, err)
 	}
-	f.readBytes.Add(int64(len(data)))
 	return cached{data: data, weight: part.len}, nil
+}
+
+// get makes one request.
+func (f *Fetcher) get(ctx context.Context, part cacheKey) ([]byte, error) {
+	f.gets.Add(1)
+	data, err := f.store.ReadRange(ctx, part.object, part.pos, part.len, make([]byte, 0, part.len))
+	if err != nil {
+		return nil, err
+	}
+	f.readBytes.Add(int64(len(data)))
+	return data, nil
 }
 
 // prefetch starts to read a part that a reader will want soon, unless it is there

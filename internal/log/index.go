@@ -14,12 +14,12 @@ import (
 type Index interface {
 	// Cluster returns the cluster whose objects the index names.
 	Cluster() base.ClusterID
-	// Lookup returns the live range of a log and at most limit entries from the
-	// one that covers the offset, or the first beyond it, on, as one moment
-	// shows them.
+	// Lookup returns the bounds of a log and at most limit entries from the one
+	// that covers the offset, or the first retained one beyond it, on, as one
+	// moment shows them.
 	Lookup(log base.LogID, offset base.Offset, limit int) (Lookup, error)
-	// FindTime returns the first entry with an append at or after t, and false
-	// when there is none.
+	// FindTime returns the first entry that holds something live with an append at
+	// or after t, and false when there is none.
 	FindTime(log base.LogID, t base.Millis) (shard.Entry, bool, error)
 	// WaitHead blocks until the head of a log is beyond the offset. It fails
 	// when ctx ends.
@@ -29,8 +29,22 @@ type Index interface {
 // Lookup is what an index shows of a log at one moment.
 type Lookup struct {
 	// Live is the range from the first live offset to the head.
-	Live    base.OffsetRange
+	Live base.OffsetRange
+	// Floor is the first retained offset: what lies between it and Live was
+	// trimmed softly and can still be read by who asks for it.
+	Floor base.Offset
+	// Bytes counts what was appended to the log in all its life, as stored.
+	Bytes   int64
 	Entries []shard.Entry
+}
+
+// readable returns the range that can be read, with what was trimmed softly or
+// without.
+func (l *Lookup) readable(trimmed bool) base.OffsetRange {
+	if trimmed {
+		return base.OffsetRange{Start: l.Floor, End: l.Live.End}
+	}
+	return l.Live
 }
 
 // NewIndex returns the index of a followed shard.
@@ -50,6 +64,7 @@ func (i followerIndex) Lookup(log base.LogID, offset base.Offset, limit int) (Lo
 	var found Lookup
 	err := i.inspect(log, func(s *shard.State, l *shard.Log) {
 		found.Live = base.OffsetRange{Start: l.Start(), End: l.Head()}
+		found.Floor, found.Bytes = l.Floor(), l.Bytes()
 		found.Entries = s.Entries(l, offset, limit)
 	})
 	return found, err

@@ -29,12 +29,16 @@ type Reader struct {
 	cursor cursor
 	entry  shard.Entry
 	next   base.Offset
+	// trimmed says that what was trimmed softly is read too.
+	trimmed bool
 	// part is the extent that was read last and data its bytes: the next entries
 	// may lie in it too.
 	part cacheKey
 	data []byte
 	// sizeHint is the number of records of the last batch.
 	sizeHint int
+	// one reads single records; nil until the first is asked for.
+	one *Reader
 }
 
 // NewReader returns a reader of a log. It makes no request and needs no Close.
@@ -48,7 +52,8 @@ func NewReader(fetcher *Fetcher, index Index, log base.LogID) *Reader {
 // more than the limits and one kind of storage allow. At the head it returns an
 // empty batch.
 //
-// An offset before the first live one is base.ErrTrimmed, one beyond the head
+// An offset before the first live one, or the first retained one where the limits
+// include what was trimmed softly, is base.ErrTrimmed, one beyond the head
 // base.ErrInvalid, a log that is gone base.ErrNotFound. Bytes that fail their
 // checksums, and objects that the index names and that are not there, are
 // base.ErrCorrupt; the error says which. What was read before an error is
@@ -60,12 +65,36 @@ func (r *Reader) Read(ctx context.Context, start base.Offset, limits Limits) (Ba
 		return Batch{}, err
 	}
 	b := batchBuilder{limits: limits, Batch: Batch{Next: start}}
-	err = r.fill(ctx, &b)
+	r.trimmed = limits.IncludeTrimmed
+	if err = r.check(start); err == nil {
+		err = r.fill(ctx, &b)
+	}
 	if len(b.Records) == 0 {
 		return Batch{Next: start}, err
 	}
 	r.sizeHint = len(b.Records)
+	r.fetcher.returned.Add(b.Bytes)
 	return b.Batch, nil
+}
+
+// check refuses an offset that cannot be read now, though the place may be kept.
+func (r *Reader) check(offset base.Offset) error {
+	found, err := r.index.Lookup(r.log, offset, 0)
+	if err != nil {
+		return fmt.Errorf("looking up offset %d of log %s: %w", offset, r.log, err)
+	}
+	return r.outside(&found, offset)
+}
+
+// outside returns the error of an offset that lies outside of what can be read.
+func (r *Reader) outside(found *Lookup, offset base.Offset) error {
+	switch readable := found.readable(r.trimmed); {
+	case offset < readable.Start:
+		return fmt.Errorf("reading offset %d of log %s, which begins at %d: %w", offset, r.log, readable.Start, base.ErrTrimmed)
+	case offset > readable.End:
+		return fmt.Errorf("%w: reading offset %d of log %s, which ends at %d", base.ErrInvalid, offset, r.log, readable.End)
+	}
+	return nil
 }
 
 // Tail is Read that waits at the head until there is a record or ctx ends. While
@@ -126,7 +155,7 @@ func (r *Reader) peek(ctx context.Context, offset base.Offset) (*recordbatch.Pos
 // lost marks the error of an object that is not where the index says.
 func lost(err error) error {
 	if errors.Is(err, errVanished) {
-		return base.WithClass(base.ErrCorrupt, err)
+		return base.WithClass(base.ErrCorrupt, fmt.Errorf("%w: restore it from a copy of the store, or trim the log past it", err))
 	}
 	return err
 }
@@ -171,17 +200,17 @@ func (r *Reader) open(ctx context.Context, offset base.Offset) error {
 	sequential := r.next == offset
 	r.drop()
 	found, err := r.index.Lookup(r.log, offset, 1+entriesAhead)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("looking up offset %d of log %s: %w", offset, r.log, err)
-	case offset < found.Live.Start:
-		return fmt.Errorf("reading offset %d of log %s, which begins at %d: %w", offset, r.log, found.Live.Start, base.ErrTrimmed)
-	case offset > found.Live.End:
-		return fmt.Errorf("%w: reading offset %d of log %s, which ends at %d", base.ErrInvalid, offset, r.log, found.Live.End)
-	case offset == found.Live.End:
+	}
+	if err := r.outside(&found, offset); err != nil {
+		return err
+	}
+	if offset == found.Live.End {
 		r.next = offset
 		return io.EOF
-	case len(found.Entries) == 0 || !found.Entries[0].Range.Contains(offset):
+	}
+	if len(found.Entries) == 0 || !found.Entries[0].Range.Contains(offset) {
 		return base.WithClass(base.ErrCorrupt, fmt.Errorf("looking up offset %d of log %s %s: no index entry covers it",
 			offset, r.log, found.Live))
 	}

@@ -323,7 +323,7 @@ func TestASourceYieldsItsRangeAgainAndAgain(t *testing.T) {
 	enough := errors.New("enough")
 	require.ErrorIs(t, source.Each(func(*recordbatch.Positioned) error { return enough }), enough)
 
-	w.start = 14
+	w.start, w.floor = 14, 14
 	_, err = NewSource(t.Context(), w.fetcher, w, testLog, offsets)
 	require.ErrorIs(t, err, base.ErrTrimmed)
 	require.ErrorIs(t, source.Each(func(*recordbatch.Positioned) error { return nil }), base.ErrTrimmed)

@@ -37,9 +37,11 @@ type world struct {
 	all         []recordbatch.Positioned
 	entries     []shard.Entry
 	start       base.Offset
+	floor       base.Offset
 	seq         base.Seq
 	revision    base.Revision
 	now         base.Millis
+	bytes       int64
 	compression recordbatch.Compression
 	grown       chan struct{}
 	down        error
@@ -116,6 +118,7 @@ func (w *world) appendPadded(padding int, blocks ...[]recordbatch.Record) {
 	}
 	for i := range added {
 		added[i].Size = int64(len(object))
+		w.bytes += added[i].Len
 	}
 	w.entries = append(w.entries, added...)
 	require.NoError(w.t, w.objects.Put(context.Background(), added[0].Key(), object))
@@ -200,9 +203,9 @@ func (w *world) lookup(log base.LogID, offset base.Offset, limit int) (Lookup, f
 	if log != testLog {
 		return Lookup{}, nil, base.ErrNotFound
 	}
-	found := Lookup{Live: base.OffsetRange{Start: w.start, End: base.Offset(len(w.all))}}
+	found := Lookup{Live: base.OffsetRange{Start: w.start, End: base.Offset(len(w.all))}, Floor: w.floor, Bytes: w.bytes}
 	for _, e := range w.entries {
-		if e.Range.End > max(offset, w.start) && len(found.Entries) < limit {
+		if e.Range.End > max(offset, w.floor) && len(found.Entries) < limit {
 			found.Entries = append(found.Entries, e)
 		}
 	}
@@ -212,7 +215,7 @@ func (w *world) lookup(log base.LogID, offset base.Offset, limit int) (Lookup, f
 func (w *world) FindTime(_ base.LogID, t base.Millis) (shard.Entry, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.entries, func(e shard.Entry) bool { return e.AppendTime >= t })
+	i := slices.IndexFunc(w.entries, func(e shard.Entry) bool { return e.Range.End > w.start && e.AppendTime >= t })
 	if i < 0 {
 		return shard.Entry{}, false, w.down
 	}
