@@ -42,12 +42,14 @@ type Engine struct {
 
 	coordination coord.Store
 	objects      *blob.Counted
-	tables       *icebergtables.Tables
-	identity     cluster.Identity
-	meta         *shard.View
-	shards       []*shardEngine
-	catalog      *catalog.Catalog
-	fetcher      *log.Fetcher
+	// warehouse is the store of tables that lie outside of objects, or nil.
+	warehouse blob.Store
+	tables    *icebergtables.Tables
+	identity  cluster.Identity
+	meta      *shard.View
+	shards    []*shardEngine
+	catalog   *catalog.Catalog
+	fetcher   *log.Fetcher
 	// room is what the appends of all shards may hold together.
 	room *semaphore.Weighted
 	// scratch is the directory that is removed at the end, or empty.
@@ -172,12 +174,7 @@ func (e *Engine) openStores(ctx context.Context) (err error) {
 		return err
 	}
 	e.coordination = e.opts.hooks.wrapCoordination(e.coordination)
-	objects, err := blob.Open(ctx, e.opts.storageURL(), blob.Options{MustExist: e.opts.Observe})
-	if err != nil {
-		return err
-	}
-	e.objects = blob.NewCounted(e.opts.hooks.wrapObjects(objects))
-	return nil
+	return e.openObjects(ctx)
 }
 
 // openExternal and openEmbedded keep a nil *natskv.Store out of the interface.
@@ -215,7 +212,7 @@ func (e *Engine) openViews(ctx context.Context) error {
 		e.shards = append(e.shards, newShardEngine(e, sh, view))
 		ledgers = append(ledgers, view)
 	}
-	e.catalog = catalog.New(ledgers, e.logger)
+	e.catalog = catalog.New(ledgers, e.meta, e.logger)
 	return nil
 }
 
@@ -228,17 +225,6 @@ func (e *Engine) openView(ctx context.Context, sh base.Shard) (*shard.View, erro
 		Cluster: e.identity.Cluster, Shard: sh, Log: commits, Reconnects: e.coordination.Reconnects,
 		Clock: e.clock, Logger: e.logger, Entropy: rand.Reader,
 	})
-}
-
-func (e *Engine) openTables(ctx context.Context) error {
-	tables, err := icebergtables.Open(ctx, icebergtables.Config{
-		Type: e.opts.Catalog.Type, URI: e.opts.catalogURI(), Warehouse: e.opts.warehouse(), Properties: e.opts.Catalog.Properties,
-	})
-	if err != nil {
-		return fmt.Errorf("opening table catalog: %w", err)
-	}
-	e.tables = tables
-	return nil
 }
 
 // label names this instance for people.
@@ -285,6 +271,9 @@ func (e *Engine) release(ctx context.Context) error {
 	}
 	if e.tables != nil {
 		errs = append(errs, e.tables.Close())
+	}
+	if e.warehouse != nil {
+		errs = append(errs, e.warehouse.Close())
 	}
 	if e.objects != nil {
 		errs = append(errs, e.objects.Close())

@@ -39,11 +39,36 @@ func newStreams(t *testing.T) streams {
 	t.Helper()
 	clock := coordtest.NewClock()
 	s := streams{t: t, clock: clock, server: mem.NewServer(clock)}
-	for i := range base.Shard(shards) {
-		s.server.Stray(i.String(), shardtest.Encode(t, &commitpb.ClusterCreate{Shards: shards, FoldVersion: commitrecord.FoldVersion}))
-	}
+	s.found(commitrecord.FoldVersion)
 	return s
 }
+
+// oldStreams is a cluster that an instance of an old release holds back.
+func oldStreams(t *testing.T) streams {
+	t.Helper()
+	clock := coordtest.NewClock()
+	s := streams{t: t, clock: clock, server: mem.NewServer(clock)}
+	s.found(1)
+	return s
+}
+
+func (s streams) found(version uint32) {
+	s.t.Helper()
+	for _, sh := range allLogs() {
+		s.server.Stray(sh.String(), shardtest.Encode(s.t, &commitpb.ClusterCreate{Shards: shards, FoldVersion: version}))
+	}
+}
+
+// upgrade lets the cluster's fold go on to version 2.
+func (s streams) upgrade() {
+	s.t.Helper()
+	for _, sh := range allLogs() {
+		s.server.Stray(sh.String(), shardtest.Encode(s.t, &commitpb.FoldVersion{Version: 2}))
+	}
+}
+
+// allLogs are the shards and, as the last, the log meta.
+func allLogs() []base.Shard { return []base.Shard{0, 1, 2, base.MetaShard} }
 
 // instance is a catalog with views of its own, and what it logs.
 type instance struct {
@@ -57,7 +82,7 @@ func (s streams) instance() instance {
 	in := instance{log: &bytes.Buffer{}}
 	store := s.server.Open("instance")
 	var ledgers []catalog.Ledger
-	for i := range base.Shard(shards) {
+	for _, i := range allLogs() {
 		log, err := store.Log(s.t.Context(), i.String())
 		require.NoError(s.t, err)
 		view, err := shard.OpenView(s.t.Context(), shard.ViewOptions{
@@ -69,7 +94,7 @@ func (s streams) instance() instance {
 		in.views = append(in.views, view)
 		ledgers = append(ledgers, view)
 	}
-	in.Catalog = catalog.New(ledgers, slog.New(slog.NewTextHandler(in.log, nil)))
+	in.Catalog = catalog.New(ledgers[:shards], ledgers[shards], slog.New(slog.NewTextHandler(in.log, nil)))
 	return in
 }
 
@@ -287,7 +312,7 @@ func TestGivingUpAfterManyChangesByOthersIsAConflict(t *testing.T) {
 		base.ErrUnknown:     base.WithClass(base.ErrUnknown, errors.New("no reply")),
 	} {
 		ledger := busy{in.views[0], err}
-		_, got := catalog.New([]catalog.Ledger{ledger}, slog.New(slog.DiscardHandler)).Ensure(t.Context(), name("a/b"), catalog.StreamConfig{})
+		_, got := catalog.New([]catalog.Ledger{ledger}, in.views[shards], slog.New(slog.DiscardHandler)).Ensure(t.Context(), name("a/b"), catalog.StreamConfig{})
 		require.ErrorIs(t, got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,54 +94,69 @@ func (p TablePolicy) Validate() error {
 	return nil
 }
 
-// Resolve fills a stream's policy with the defaults.
-func Resolve(name base.StreamName, p *commitpb.TablePolicy) Table {
-	t := Table{
-		Enabled:        p == nil || p.Enabled == nil || p.GetEnabled(),
-		Namespace:      tableName(name.Namespace),
-		Name:           tableName(name.Name),
-		CommitInterval: DefaultCommitInterval,
-		SystemColumns:  []string{ColumnPartition, ColumnOffset, ColumnTimestamp},
+// Over returns the policy with what it leaves unset taken from another.
+func (p TablePolicy) Over(under TablePolicy) TablePolicy {
+	if p.Enabled == nil {
+		p.Enabled = under.Enabled
 	}
-	if p.GetNamespace() != "" {
-		t.Namespace = tableName(p.GetNamespace())
+	p.Namespace = cmp.Or(p.Namespace, under.Namespace)
+	p.Name = cmp.Or(p.Name, under.Name)
+	p.CommitInterval = cmp.Or(p.CommitInterval, under.CommitInterval)
+	if len(p.SystemColumns) == 0 {
+		p.SystemColumns = under.SystemColumns
 	}
-	if p.GetName() != "" {
-		t.Name = tableName(p.GetName())
+	return p
+}
+
+// Resolve merges the policies of a stream, of its namespace and of the cluster, in
+// this order, field by field, and fills what none of them sets with the defaults.
+// Any of them may be nil or left out. A name counts on the stream alone: streams
+// that share one would fill one table.
+func Resolve(name base.StreamName, levels ...*commitpb.TablePolicy) Table {
+	var p TablePolicy
+	for i, level := range levels {
+		under := policyOf(level)
+		if i > 0 {
+			under.Name = ""
+		}
+		p = p.Over(under)
 	}
-	if p.GetCommitIntervalMs() > 0 {
-		t.CommitInterval = time.Duration(p.GetCommitIntervalMs()) * time.Millisecond
+	on := true
+	p = p.Over(TablePolicy{
+		Enabled: &on, Namespace: name.Namespace, Name: name.Name, CommitInterval: DefaultCommitInterval,
+		SystemColumns: []string{ColumnPartition, ColumnOffset, ColumnTimestamp},
+	})
+	return Table{
+		Enabled: *p.Enabled, Namespace: tableName(p.Namespace), Name: tableName(p.Name),
+		CommitInterval: p.CommitInterval, SystemColumns: p.SystemColumns,
 	}
-	if len(p.GetSystemColumns()) > 0 {
-		t.SystemColumns = p.GetSystemColumns()
-	}
-	return t
 }
 
 // tableName makes a name that every catalog takes: dots separate levels there.
 func tableName(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
-// merge returns old with the fields that p sets, and whether anything changed.
-func (p TablePolicy) merge(old *commitpb.TablePolicy) (*commitpb.TablePolicy, bool) {
-	merged := &commitpb.TablePolicy{
-		Enabled: old.Enabled, Namespace: old.Namespace, Name: old.Name, //nolint:protogetter // unset must stay unset
-		CommitIntervalMs: old.CommitIntervalMs, SystemColumns: old.GetSystemColumns(), //nolint:protogetter // likewise
+// policyOf reads a policy, nil as one that sets nothing.
+func policyOf(p *commitpb.TablePolicy) TablePolicy {
+	if p == nil {
+		return TablePolicy{}
 	}
-	changed := false
-	if p.Enabled != nil && (old.Enabled == nil || old.GetEnabled() != *p.Enabled) { //nolint:protogetter // likewise
-		merged.Enabled, changed = p.Enabled, true
+	return TablePolicy{
+		Enabled: p.Enabled, Namespace: p.GetNamespace(), Name: p.GetName(), //nolint:protogetter // unset must stay unset
+		CommitInterval: max(0, duration(p.GetCommitIntervalMs())), SystemColumns: p.GetSystemColumns(),
 	}
-	if p.Namespace != "" && p.Namespace != old.GetNamespace() {
-		merged.Namespace, changed = &p.Namespace, true
+}
+
+// encode is the inverse of policyOf.
+func (p TablePolicy) encode() *commitpb.TablePolicy {
+	encoded := &commitpb.TablePolicy{Enabled: p.Enabled, SystemColumns: p.SystemColumns}
+	if p.Namespace != "" {
+		encoded.Namespace = &p.Namespace
 	}
-	if p.Name != "" && p.Name != old.GetName() {
-		merged.Name, changed = &p.Name, true
+	if p.Name != "" {
+		encoded.Name = &p.Name
 	}
-	if ms := p.CommitInterval.Milliseconds(); ms != 0 && ms != old.GetCommitIntervalMs() {
-		merged.CommitIntervalMs, changed = &ms, true
+	if ms := p.CommitInterval.Milliseconds(); ms != 0 {
+		encoded.CommitIntervalMs = &ms
 	}
-	if len(p.SystemColumns) > 0 && !slices.Equal(p.SystemColumns, old.GetSystemColumns()) {
-		merged.SystemColumns, changed = p.SystemColumns, true
-	}
-	return merged, changed
+	return encoded
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -42,28 +43,61 @@ type LogRetention struct {
 // Limited reports whether anything of a log is ever to go.
 func (r LogRetention) Limited() bool { return r.Time >= 0 || r.Bytes >= 0 }
 
-// ResolveRetention fills a stream's retention with what its namespace says, then
-// with what the cluster says, then with the defaults. Any of them may be nil.
+// ResolveRetention merges what a stream, its namespace and the cluster say, in this
+// order, field by field, and fills what none of them sets with the defaults. Any of
+// them may be nil.
 func ResolveRetention(stream, namespace, cluster *commitpb.Retention) LogRetention {
-	r := LogRetention{Time: Unlimited, Bytes: Unlimited, WaitForTables: DefaultWaitForTables}
-	for _, level := range []*commitpb.Retention{cluster, namespace, stream} {
-		if level == nil {
-			continue
-		}
-		if ms := level.TimeMs; ms != nil { //nolint:protogetter // unset inherits
-			r.Time = duration(*ms)
-		}
-		if bytes := level.Bytes; bytes != nil { //nolint:protogetter // likewise
-			r.Bytes = max(*bytes, Unlimited)
-		}
-		if ms := level.WaitForTablesMs; ms != nil { //nolint:protogetter // likewise
-			r.WaitForTables = max(0, duration(*ms))
-		}
-		if wait := level.WaitForGroups; wait != nil { //nolint:protogetter // likewise
-			r.WaitForGroups = *wait
-		}
+	r := retentionOf(stream).Over(retentionOf(namespace)).Over(retentionOf(cluster))
+	resolved := LogRetention{Time: Unlimited, Bytes: Unlimited, WaitForTables: DefaultWaitForTables}
+	if r.Time != nil {
+		resolved.Time = *r.Time
 	}
-	return r
+	if r.Bytes != nil {
+		resolved.Bytes = max(*r.Bytes, Unlimited)
+	}
+	if r.WaitForTables != nil {
+		resolved.WaitForTables = max(0, *r.WaitForTables)
+	}
+	if r.WaitForGroups != nil {
+		resolved.WaitForGroups = *r.WaitForGroups
+	}
+	return resolved
+}
+
+// Over returns the retention with what it leaves unset taken from another.
+func (r Retention) Over(under Retention) Retention {
+	return Retention{
+		Time: cmp.Or(r.Time, under.Time), Bytes: cmp.Or(r.Bytes, under.Bytes),
+		WaitForTables: cmp.Or(r.WaitForTables, under.WaitForTables), WaitForGroups: cmp.Or(r.WaitForGroups, under.WaitForGroups),
+	}
+}
+
+// retentionOf reads a retention, nil as one that sets nothing.
+func retentionOf(r *commitpb.Retention) Retention {
+	if r == nil {
+		return Retention{}
+	}
+	return Retention{
+		Time: mapped(r.TimeMs, duration), Bytes: r.Bytes, //nolint:protogetter // unset must stay unset
+		WaitForTables: mapped(r.WaitForTablesMs, duration), WaitForGroups: r.WaitForGroups, //nolint:protogetter // likewise
+	}
+}
+
+// encode is the inverse of retentionOf.
+func (r Retention) encode() *commitpb.Retention {
+	return &commitpb.Retention{
+		TimeMs: mapped(r.Time, millis), Bytes: mapped(r.Bytes, func(n int64) int64 { return max(n, Unlimited) }),
+		WaitForTablesMs: mapped(r.WaitForTables, millis), WaitForGroups: r.WaitForGroups,
+	}
+}
+
+// mapped returns what a function makes of a value, and nil of none.
+func mapped[A, B any](value *A, fn func(A) B) *B {
+	if value == nil {
+		return nil
+	}
+	made := fn(*value)
+	return &made
 }
 
 // duration turns milliseconds into a duration, the longest one where they are
@@ -88,40 +122,9 @@ func (r Retention) Validate() error {
 	return nil
 }
 
-// merge returns old with the fields that r sets, and whether anything changed.
-func (r Retention) merge(old *commitpb.Retention) (*commitpb.Retention, bool) {
-	merged := &commitpb.Retention{
-		TimeMs: old.TimeMs, Bytes: old.Bytes, //nolint:protogetter // unset must stay unset
-		WaitForTablesMs: old.WaitForTablesMs, WaitForGroups: old.WaitForGroups, //nolint:protogetter // likewise
-	}
-	changed := false
-	if r.Time != nil {
-		changed = set(&merged.TimeMs, millis(*r.Time)) || changed
-	}
-	if r.Bytes != nil {
-		changed = set(&merged.Bytes, max(*r.Bytes, Unlimited)) || changed
-	}
-	if r.WaitForTables != nil {
-		changed = set(&merged.WaitForTablesMs, millis(*r.WaitForTables)) || changed
-	}
-	if r.WaitForGroups != nil {
-		changed = set(&merged.WaitForGroups, *r.WaitForGroups) || changed
-	}
-	return merged, changed
-}
-
 func millis(d time.Duration) int64 {
 	if d < 0 {
 		return Unlimited
 	}
 	return d.Milliseconds()
-}
-
-// set makes a field hold value, and reports whether it did not.
-func set[T comparable](field **T, value T) bool {
-	if *field != nil && **field == value {
-		return false
-	}
-	*field = &value
-	return true
 }

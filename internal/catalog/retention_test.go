@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord/commitpb"
@@ -49,18 +50,26 @@ func TestRetentionComesFromTheStreamThenItsNamespaceThenTheCluster(t *testing.T)
 	}
 }
 
-func TestARetentionKeepsWhatIsNotSet(t *testing.T) {
-	day, off := 24*time.Hour, false
-	old := &commitpb.Retention{TimeMs: proto.Int64(5), WaitForGroups: &off}
-	_, changed := Retention{}.merge(old)
-	require.False(t, changed)
-	_, changed = Retention{WaitForGroups: &off}.merge(old)
-	require.False(t, changed, "it is so already")
-	bytes := int64(-9)
-	merged, changed := Retention{Time: &day, Bytes: &bytes}.merge(old)
-	require.True(t, changed)
-	require.True(t, proto.Equal(&commitpb.Retention{TimeMs: proto.Int64(day.Milliseconds()), Bytes: proto.Int64(-1), WaitForGroups: &off}, merged))
-	require.Equal(t, int64(5), old.GetTimeMs(), "what was read is not changed")
+func TestARetentionSurvivesItsEncoding(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var want Retention
+		if rapid.Bool().Draw(r, "time") {
+			d := time.Duration(rapid.Int64Range(0, maxMillis).Draw(r, "ms")) * time.Millisecond
+			want.Time = &d
+		}
+		if rapid.Bool().Draw(r, "bytes") {
+			n := rapid.Int64Min(-1).Draw(r, "n")
+			want.Bytes = &n
+		}
+		if rapid.Bool().Draw(r, "wait") {
+			d := time.Duration(rapid.Int64Range(0, maxMillis).Draw(r, "wait ms")) * time.Millisecond
+			on := rapid.Bool().Draw(r, "groups")
+			want.WaitForTables, want.WaitForGroups = &d, &on
+		}
+		require.Equal(r, want, retentionOf(want.encode()))
+		require.Equal(r, want, want.Over(Retention{}))
+		require.Equal(r, want, Retention{}.Over(want))
+	})
 }
 
 func TestARetentionThatMeansNothingIsRefused(t *testing.T) {
