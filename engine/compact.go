@@ -20,9 +20,11 @@ type Compacted struct {
 	Logs int64 `json:"logs"`
 	// ReadBytes is the size of the WAL objects that were read.
 	ReadBytes int64 `json:"read_bytes"`
+	// Merged counts small compacted objects that larger ones took the place of.
+	Merged int64 `json:"merged"`
 }
 
-// Compact rewrites what is raw in every log and brings every table up to its log,
+// Compact rewrites what is raw in every log, merges small compacted objects and brings every table up to its log,
 // and returns when nothing of that is left to do. It is for an engine that was
 // opened with Observe, ErrInvalid for another, which does the same in the
 // background; call it once at a time. Other instances may work meanwhile: what
@@ -37,6 +39,7 @@ func (e *Engine) Compact(ctx context.Context) (Compacted, error) {
 	after := e.compacted()
 	done := Compacted{
 		Passes: after.Passes - before.Passes, Logs: after.Logs - before.Logs, ReadBytes: after.ReadBytes - before.ReadBytes,
+		Merged: after.Merged - before.Merged,
 	}
 	if err != nil {
 		return done, fmt.Errorf("compacting: %w", err)
@@ -70,6 +73,7 @@ func (e *Engine) compacted() (c Compacted) {
 		c.Passes += stats.Passes.Load()
 		c.Logs += stats.Logs.Load()
 		c.ReadBytes += stats.ReadBytes.Load()
+		c.Merged += stats.MergedObjects.Load()
 	}
 	return c
 }

@@ -50,6 +50,9 @@ type Engine struct {
 	shards    []*shardEngine
 	catalog   *catalog.Catalog
 	fetcher   *log.Fetcher
+	// background reads for passes and proofs, which would push out of the cache
+	// what tails are about to read.
+	background *log.Fetcher
 	// room is what the appends of all shards may hold together.
 	room *semaphore.Weighted
 	// scratch is the directory that is removed at the end, or empty.
@@ -110,6 +113,9 @@ func (e *Engine) open(ctx, running context.Context) error {
 		return err
 	}
 	if e.fetcher, err = log.NewFetcher(e.objects, e.opts.CacheBytes); err != nil {
+		return err
+	}
+	if e.background, err = log.NewFetcher(e.objects, backgroundCacheBytes); err != nil {
 		return err
 	}
 	if err := e.openViews(ctx); err != nil {
@@ -296,6 +302,9 @@ func (e *Engine) awaitJobs(ctx context.Context) error {
 		e.jobs.Wait()
 		if e.fetcher != nil {
 			e.fetcher.Close()
+		}
+		if e.background != nil {
+			e.background.Close()
 		}
 	}()
 	select {

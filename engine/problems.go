@@ -231,6 +231,13 @@ func (s *shardEngine) problems() (all []Problem) {
 			NextAction: "restore the object; other logs go on",
 		})
 	}
+	unmerged := s.driver.Unmerged()
+	for _, id := range slices.SortedFunc(maps.Keys(unmerged), base.LogID.Compare) {
+		all = append(all, Problem{
+			What: "compacted objects of log " + id.String() + " of shard " + s.shard.String(), Reason: unmerged[id].Err.Error(),
+			NextAction: "restore the object; appends, and reads of other offsets, go on",
+		})
+	}
 	return all
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/catalog"
 	"github.com/lakestream-go/lakestream/internal/compaction"
 	"github.com/lakestream-go/lakestream/internal/materialization/commit"
 	"github.com/lakestream-go/lakestream/internal/shard"
@@ -45,8 +46,9 @@ func newShardEngine(e *Engine, sh base.Shard, view *shard.View) *shardEngine {
 	}
 	s.driver = compaction.NewDriver(compaction.DriverOptions{
 		View: view, Objects: e.objects, Tables: materializer{view, e.tables, e.clock, e.opts.CrashPoint}, Open: s.openSource,
+		Inherited: func() catalog.Inherited { return e.catalog.Inherited() },
 		Due:   compaction.Due{Age: e.opts.Compaction.Interval, Bytes: e.opts.Compaction.TargetBytes},
-		Bytes: e.opts.Compaction.MaxMemoryBytes / passMemoryShare, Instance: e.instance,
+		Bytes: e.opts.Compaction.MaxMemoryBytes / passMemoryShare, TargetBytes: e.opts.Compaction.TargetBytes, Instance: e.instance,
 		Clock: e.clock, Entropy: rand.Reader, Logger: e.logger.With("shard", sh.String()), CrashPoint: e.opts.CrashPoint,
 	})
 	return s

@@ -35,7 +35,7 @@ func NewCatchUp(ctx context.Context, env Env, backlogs []Backlog, open OpenSourc
 	}
 	kept := p.requests[:0]
 	for _, r := range p.requests {
-		if describeTable(env.Ledger, &r) {
+		if env.describeTable(&r) {
 			kept = append(kept, r)
 		}
 	}

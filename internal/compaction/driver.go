@@ -12,6 +12,7 @@ import (
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/blob"
+	"github.com/lakestream-go/lakestream/internal/catalog"
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
 
@@ -30,14 +31,17 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// DriverOptions are what a driver needs; all but TargetBytes and CrashPoint are
-// required.
+// DriverOptions are what a driver needs; all but Inherited, TargetBytes and CrashPoint
+// are required.
 type DriverOptions struct {
 	View    View
 	Objects blob.Store
 	Tables  Materializer
 	Open    OpenSource
 	Due     Due
+	// Inherited returns what streams take from their namespace and the cluster;
+	// nil stands for nothing.
+	Inherited func() catalog.Inherited
 	// Bytes bounds the WAL bytes that one pass holds.
 	Bytes int64
 	// TargetBytes is the size up to which small compacted objects are merged; 0
@@ -223,11 +227,21 @@ func (d *Driver) due() (wait time.Duration, some bool) {
 	return wait, some
 }
 
+func (d *Driver) inherited() catalog.Inherited {
+	if d.opts.Inherited == nil {
+		return catalog.Inherited{}
+	}
+	return d.opts.Inherited()
+}
+
 // limits returns what to leave alone now, and when the first of it is to be tried
 // again.
 func (d *Driver) limits(now base.Millis) (l Limits, retry time.Duration) {
 	tables, logs := d.Troubles()
-	l = Limits{Bytes: d.opts.Bytes, Quarantined: make(map[base.StreamID]bool), Unreadable: make(map[base.LogID]bool)}
+	l = Limits{
+		Bytes: d.opts.Bytes, Quarantined: make(map[base.StreamID]bool), Unreadable: make(map[base.LogID]bool),
+		Inherited: d.inherited(),
+	}
 	wait := func(t Trouble) bool {
 		left := time.Duration(t.Until-now) * time.Millisecond
 		if left > 0 && (retry == 0 || left < retry) {
@@ -334,7 +348,7 @@ func (d *Driver) work(ctx context.Context, start func(Env) machine) error {
 	}
 	m := start(Env{
 		Ledger: d.opts.View, Session: d.session, Objects: d.opts.Objects,
-		Tables: d.opts.Tables, CrashPoint: d.opts.CrashPoint,
+		Tables: d.opts.Tables, Inherited: d.inherited(), CrashPoint: d.opts.CrashPoint,
 	})
 	var err error
 	for done := false; !done && err == nil; {

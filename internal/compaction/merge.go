@@ -10,12 +10,6 @@ import (
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
 
-// Names of the moments at which the crash harness kills the process.
-const (
-	BeforeMerge = "before-merge"
-	AfterMerge  = "after-merge"
-)
-
 // Merge carries out one merge plan, a step at a time. The records are streamed from
 // the old objects into one new object a log, row by row as they are; then one
 // Compact record puts the new ones into the index. The old ones stay readable until
@@ -83,6 +77,7 @@ func (m *Merge) writeNext(ctx context.Context) error {
 	switch {
 	case err == nil:
 		m.written, m.sizes = append(m.written, w), append(m.sizes, size)
+		m.env.crash(AfterCompacted)
 		return nil
 	case errors.Is(err, base.ErrCorrupt):
 		m.failed[w.Log] = err
@@ -114,12 +109,12 @@ func (m *Merge) publish(ctx context.Context) error {
 	for i, w := range m.written {
 		addCompacted(record, w.Log, w.Range, m.sizes[i])
 	}
-	m.env.crash(BeforeMerge)
+	m.env.crash(BeforeCompact)
 	out, err := m.env.Session.Publish(ctx, record)
 	if err != nil {
 		return fmt.Errorf("publishing merged objects: %w", err)
 	}
-	m.env.crash(AfterMerge)
+	m.env.crash(AfterCompact)
 	m.published = true
 	for i, l := range out.Logs {
 		if l.Rejected == shard.Accepted {

@@ -32,6 +32,8 @@ type Env struct {
 	Session *shard.Session
 	Objects blob.Store
 	Tables  Materializer
+	// Inherited is what streams take from their namespace and the cluster.
+	Inherited catalog.Inherited
 	// CrashPoint, when set, is called at the named moments.
 	CrashPoint func(name string)
 }
@@ -247,7 +249,7 @@ func (p *Pass) tableRequests() []TableRequest {
 	}
 	var requests []TableRequest
 	for _, id := range order {
-		if describeTable(p.env.Ledger, byStream[id]) {
+		if p.env.describeTable(byStream[id]) {
 			requests = append(requests, *byStream[id])
 		}
 	}
@@ -256,14 +258,14 @@ func (p *Pass) tableRequests() []TableRequest {
 
 // describeTable fills in what the state knows of a request's stream, or reports
 // that the stream is gone.
-func describeTable(ledger Ledger, r *TableRequest) (ok bool) {
-	ledger.Inspect(func(s *shard.State) {
+func (e *Env) describeTable(r *TableRequest) (ok bool) {
+	e.Ledger.Inspect(func(s *shard.State) {
 		var st *shard.Stream
 		if st, ok = s.Stream(r.Stream); !ok {
 			return
 		}
 		r.Cluster, r.Shard = s.Cluster(), s.Shard()
-		r.Name, r.Table = st.Name, catalog.Resolve(st.Name, st.Policy)
+		r.Name, r.Table = st.Name, e.Inherited.Table(st)
 	})
 	return ok
 }

@@ -19,6 +19,8 @@ type Limits struct {
 	Quarantined map[base.StreamID]bool
 	// Unreadable logs are left as they are for now.
 	Unreadable map[base.LogID]bool
+	// Inherited is what streams take from their namespace and the cluster.
+	Inherited catalog.Inherited
 }
 
 // Plan is what one pass over a shard does.
@@ -104,7 +106,7 @@ func rawEntries(s *shard.State, limits Limits) []shard.Entry {
 func decodeRange(s *shard.State, w *LogWork, limits Limits) base.OffsetRange {
 	st, ok := s.Stream(w.Log.Stream)
 	l, _ := s.Log(w.Log)
-	if !ok || !catalog.Resolve(st.Name, st.Policy).Enabled || limits.Quarantined[st.ID] || !w.Range.Contains(l.Prepared()) {
+	if !ok || !limits.Inherited.Table(st).Enabled || limits.Quarantined[st.ID] || !w.Range.Contains(l.Prepared()) {
 		return base.OffsetRange{}
 	}
 	return base.OffsetRange{Start: l.Prepared(), End: w.Range.End}
@@ -125,7 +127,7 @@ const maxBacklogRecords = 200_000
 func Backlogs(s *shard.State, limits Limits) []Backlog {
 	var all []Backlog
 	for _, st := range s.Streams() {
-		if !catalog.Resolve(st.Name, st.Policy).Enabled || limits.Quarantined[st.ID] {
+		if !limits.Inherited.Table(st).Enabled || limits.Quarantined[st.ID] {
 			continue
 		}
 		for _, l := range st.Logs {
@@ -157,7 +159,7 @@ func (d Due) Wait(s *shard.State, now base.Millis, limits Limits) (time.Duration
 	wait, some := time.Duration(0), false
 	for _, st := range s.Streams() {
 		age := d.Age
-		if t := catalog.Resolve(st.Name, st.Policy); t.Enabled {
+		if t := limits.Inherited.Table(st); t.Enabled {
 			age = min(age, t.CommitInterval)
 		}
 		for _, l := range st.Logs {

@@ -10,6 +10,12 @@ import (
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
 
+// Bounds returns the live range: from the first live offset to the head.
+func (r *Reader) Bounds() (base.OffsetRange, error) {
+	found, err := r.lookup(0, 0)
+	return found.Live, err
+}
+
 // First returns the first live offset, or the first retained one with what was
 // trimmed softly. A log that holds nothing of that has none: false.
 func (r *Reader) First(includeTrimmed bool) (first base.Offset, ok bool, err error) {
