@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
@@ -33,6 +34,9 @@ type tableDemand struct {
 	// stream's policy.
 	prepared base.Offset
 	version  uint64
+	// table and interval are what the policies resolve to.
+	table    string
+	interval time.Duration
 }
 
 // superviseTables runs a committer for each stream that has a table, and wakes it
@@ -46,9 +50,12 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 	served := make(map[base.StreamID]tableDemand)
 	running := make(map[base.StreamID]bool)
 	for {
-		changed := s.view.Changed()
+		changed, inherited := s.view.Changed(), s.engine.meta.Changed()
 		if ctx.Err() != nil || s.view.Err() != nil {
 			return
+		}
+		if s.engine.meta.Err() != nil {
+			inherited = nil // it changes no more
 		}
 		for id, demand := range s.tableDemands() {
 			if served[id] == demand && !s.draining.Load() {
@@ -64,6 +71,7 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 		}
 		select {
 		case <-changed:
+		case <-inherited:
 		case <-ctx.Done():
 		}
 	}
@@ -108,12 +116,14 @@ func (s *shardEngine) runCommitter(ctx context.Context, id base.StreamID) {
 // tableDemands returns what there is to do for each stream that is bound to a table.
 func (s *shardEngine) tableDemands() map[base.StreamID]tableDemand {
 	demands := make(map[base.StreamID]tableDemand)
+	inherited := s.engine.catalog.Inherited()
 	s.view.Inspect(func(st *shard.State) {
 		for _, stream := range st.Streams() {
 			if stream.Table.UUID == "" {
 				continue
 			}
-			demand := tableDemand{version: stream.Version}
+			table := inherited.Table(stream)
+			demand := tableDemand{version: stream.Version, table: table.String(), interval: table.CommitInterval}
 			for _, l := range stream.Logs {
 				demand.prepared += l.Prepared()
 			}
@@ -160,10 +170,11 @@ func (s *shardEngine) committerOptions(id base.StreamID, table catalog.Table) co
 }
 
 func (s *shardEngine) tableOf(id base.StreamID) (table catalog.Table, ok bool) {
+	inherited := s.engine.catalog.Inherited()
 	s.view.Inspect(func(st *shard.State) {
 		var stream *shard.Stream
 		if stream, ok = st.Stream(id); ok {
-			table = catalog.Resolve(stream.Name, stream.Policy)
+			table = inherited.Table(stream)
 		}
 	})
 	return table, ok

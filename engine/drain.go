@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/lakestream-go/lakestream/internal/base"
-	"github.com/lakestream-go/lakestream/internal/catalog"
 	"github.com/lakestream-go/lakestream/internal/materialization/commit"
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
@@ -100,9 +99,10 @@ func (s *shardEngine) writtenHeads() map[base.StreamID][]base.Offset {
 // heads returns the heads of the chosen streams that have a table.
 func (s *shardEngine) heads(chosen func(base.StreamID) bool) map[base.StreamID][]base.Offset {
 	all := make(map[base.StreamID][]base.Offset)
+	inherited := s.engine.catalog.Inherited()
 	s.view.Inspect(func(st *shard.State) {
 		for _, stream := range st.Streams() {
-			if !chosen(stream.ID) || !catalog.Resolve(stream.Name, stream.Policy).Enabled {
+			if !chosen(stream.ID) || !inherited.Table(stream).Enabled {
 				continue
 			}
 			heads := make([]base.Offset, len(stream.Logs))

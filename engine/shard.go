@@ -47,8 +47,8 @@ func newShardEngine(e *Engine, sh base.Shard, view *shard.View) *shardEngine {
 	s.driver = compaction.NewDriver(compaction.DriverOptions{
 		View: view, Objects: e.objects, Tables: materializer{view, e.tables, e.clock, e.opts.CrashPoint}, Open: s.openSource,
 		Inherited: func() catalog.Inherited { return e.catalog.Inherited() },
-		Due:   compaction.Due{Age: e.opts.Compaction.Interval, Bytes: e.opts.Compaction.TargetBytes},
-		Bytes: e.opts.Compaction.MaxMemoryBytes / passMemoryShare, TargetBytes: e.opts.Compaction.TargetBytes, Instance: e.instance,
+		Due:       compaction.Due{Age: e.opts.Compaction.Interval, Bytes: e.opts.Compaction.TargetBytes},
+		Bytes:     e.opts.Compaction.MaxMemoryBytes / passMemoryShare, TargetBytes: e.opts.Compaction.TargetBytes, Instance: e.instance,
 		Clock: e.clock, Entropy: rand.Reader, Logger: e.logger.With("shard", sh.String()), CrashPoint: e.opts.CrashPoint,
 	})
 	return s
