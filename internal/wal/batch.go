@@ -28,8 +28,8 @@ type LogResult struct {
 	// there are none.
 	Invalid []InvalidRecord
 	// Err is set when none is known to have been appended: base.ErrNotFound for
-	// a log that does not exist, base.ErrUnknown when they may have been. An
-	// error of no class is definite.
+	// a log that does not exist, base.ErrFenced for one that takes no appends,
+	// base.ErrUnknown when they may have been. An error of no class is definite.
 	Err error
 }
 

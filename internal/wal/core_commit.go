@@ -133,10 +133,14 @@ func (o *Object) settle(out *shard.Outcome) {
 // rejection is the error of a log that refused its block.
 func rejection(log base.LogID, reason shard.Reason) error {
 	err := fmt.Errorf("appending to log %s: %s", log, reason)
-	if reason == shard.NoStream || reason == shard.NoPartition {
+	switch reason { //nolint:exhaustive // the others are definite and of no class
+	case shard.NoStream, shard.NoPartition:
 		return base.WithClass(base.ErrNotFound, err)
+	case shard.LogFenced:
+		return base.WithClass(base.ErrFenced, err)
+	default:
+		return err
 	}
-	return err
 }
 
 // finish resolves the appends of an object whose results are final. Appends of an
