@@ -1,0 +1,154 @@
+package scale_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"flag"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lakestream-go/lakestream/engine"
+)
+
+var logs = flag.Int("logs", 1000, "how many logs the shard has")
+
+const (
+	streams   = 4
+	rounds    = 5
+	perRound  = 10 // records of each log
+	valueSize = 142
+)
+
+// Given one shard with very many logs, when every one of them is appended to, then
+// all of it is compacted, every log has its records, and the process stays within
+// the memory limit that it was given.
+func TestManyLogsInOneShard(t *testing.T) {
+	dir := t.TempDir()
+	opts := engine.Options{
+		DataDir: dir, Shards: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), DrainTimeout: time.Minute,
+		Compaction: engine.CompactionOptions{Interval: time.Second},
+	}
+	e, err := engine.Open(t.Context(), opts)
+	require.NoError(t, err)
+	all := fill(t, e)
+	awaitCompacted(t, e)
+	t.Logf("%d logs, %d records: resident at most %d MiB", *logs, *logs*rounds*perRound, peak(t)>>20)
+	for _, s := range all {
+		requireRecords(t, s)
+	}
+	require.NoError(t, e.Close(t.Context()))
+
+	e, err = engine.Open(t.Context(), opts)
+	require.NoError(t, err)
+	s, err := e.Stream(all[0].Name())
+	require.NoError(t, err)
+	requireRecords(t, s)
+	require.NoError(t, e.Close(t.Context()))
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 && peak(t) > 0 {
+		require.LessOrEqual(t, peak(t), limit, "resident memory")
+	}
+}
+
+// fill creates the streams, without tables, and appends to each of their logs.
+func fill(t *testing.T, e *engine.Engine) (all []*engine.Stream) {
+	t.Helper()
+	off := false
+	for i := range streams {
+		s, err := e.EnsureStream(t.Context(), "many/s"+strconv.Itoa(i), engine.StreamConfig{
+			Partitions: *logs / streams, Table: engine.TablePolicy{Enabled: &off},
+		})
+		require.NoError(t, err)
+		all = append(all, s)
+	}
+	for round := range rounds {
+		for _, s := range all {
+			appendRound(t, s, round)
+		}
+	}
+	return all
+}
+
+// appendRound adds records to every partition: each says which one it is.
+func appendRound(t *testing.T, s *engine.Stream, round int) {
+	t.Helper()
+	batch := engine.Batch{Logs: make([]engine.LogRecords, s.Partitions())}
+	for p := range batch.Logs {
+		batch.Logs[p].Log.Partition = engine.Partition(p) //nolint:gosec // small
+		for n := range perRound {
+			value := make([]byte, valueSize)
+			binary.BigEndian.PutUint32(value, uint32(p))                    //nolint:gosec // small
+			binary.BigEndian.PutUint32(value[4:], uint32(round*perRound+n)) //nolint:gosec // small
+			batch.Logs[p].Records = append(batch.Logs[p].Records, engine.Record{Value: value})
+		}
+	}
+	require.NoError(t, s.Append(t.Context(), &batch))
+	for _, r := range batch.Results {
+		require.NoError(t, r.Err)
+	}
+}
+
+// awaitCompacted waits until nothing is raw.
+func awaitCompacted(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		status := e.Status(t.Context())
+		require.Empty(t, status.Problems)
+		for _, s := range status.Streams {
+			for _, p := range s.Logs {
+				if p.RawFrom < p.Head {
+					return false
+				}
+			}
+		}
+		return true
+	}, 10*time.Minute, 500*time.Millisecond)
+}
+
+// requireRecords reads every partition of a stream from its beginning to its end.
+func requireRecords(t *testing.T, s *engine.Stream) {
+	t.Helper()
+	for p := range s.Partitions() {
+		log, err := s.Log(engine.Partition(p)) //nolint:gosec // small
+		require.NoError(t, err)
+		next := engine.Offset(0)
+		for next < rounds*perRound {
+			read, err := log.Read(t.Context(), next, engine.ReadLimits{})
+			require.NoError(t, err)
+			require.NotEmpty(t, read.Records)
+			for _, r := range read.Records {
+				require.Equal(t, next, r.Offset)
+				require.EqualValues(t, p, binary.BigEndian.Uint32(r.Value))
+				require.EqualValues(t, next, binary.BigEndian.Uint32(r.Value[4:]))
+				next++
+			}
+		}
+	}
+}
+
+// peak returns the most bytes that were resident at once, or 0 where the system
+// does not tell.
+func peak(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	require.NoError(t, err)
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			require.NoError(t, err)
+			return kib << 10
+		}
+	}
+	return 0
+}
