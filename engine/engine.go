@@ -121,10 +121,14 @@ func (e *Engine) open(ctx, running context.Context) error {
 	if err := e.openViews(ctx); err != nil {
 		return err
 	}
-	if !e.opts.Observe {
-		e.tellMemory()
-		e.startJobs(running)
+	if e.opts.Observe {
+		return nil
 	}
+	if err := e.defineNamespaces(ctx); err != nil {
+		return err
+	}
+	e.tellMemory()
+	e.startJobs(running)
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/lakestream-go/lakestream/internal/base"
+import (
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/catalog"
+)
 
 // Errors that callers tell apart with errors.Is.
 var (
@@ -25,4 +28,31 @@ var (
 	ErrTrimmed = base.ErrTrimmed
 	// ErrClosed says that the engine was closed.
 	ErrClosed = base.ErrClosed
+	// ErrConflict says that the thing was changed by someone else.
+	ErrConflict = base.ErrConflict
+)
+
+// Errors of the catalog. Each matches one of those above too.
+var (
+	// ErrAlreadyExists says that a namespace, table catalog or another stream of
+	// the name exists.
+	ErrAlreadyExists = catalog.ErrAlreadyExists
+	// ErrNoSuchNamespace matches ErrNotFound.
+	ErrNoSuchNamespace = catalog.ErrNoSuchNamespace
+	// ErrNamespaceNotEmpty says that streams live in the namespace. It matches
+	// ErrConflict.
+	ErrNamespaceNotEmpty = catalog.ErrNamespaceNotEmpty
+	// ErrNamespaceDropping says that the namespace takes no streams because it is
+	// being dropped, or a drop was broken off. It matches ErrConflict.
+	ErrNamespaceDropping = catalog.ErrNamespaceDropping
+	// ErrNoSuchStream matches ErrNotFound.
+	ErrNoSuchStream = catalog.ErrNoSuchStream
+	// ErrStreamPermanentlyDeleted says that a stream of this name was deleted: the
+	// name is never used again. It matches ErrNotFound and ErrInvalid.
+	ErrStreamPermanentlyDeleted = catalog.ErrStreamPermanentlyDeleted
+	// ErrNoSuchTableCatalog matches ErrNotFound.
+	ErrNoSuchTableCatalog = catalog.ErrNoSuchTableCatalog
+	// ErrNotYetAllowed says that an instance of the cluster is too old for the
+	// operation. It matches ErrUnavailable.
+	ErrNotYetAllowed = catalog.ErrNotYetAllowed
 )

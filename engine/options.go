@@ -42,6 +42,10 @@ type Options struct {
 	// DrainTimeout is how long Close waits for tables; 15 s by default.
 	DrainTimeout time.Duration
 
+	// Namespaces are settings and properties that namespaces shall have, by name:
+	// they are created when absent, and what is left unset stays.
+	Namespaces map[string]NamespaceConfig
+
 	// Observe opens an existing cluster only to look at it or to act on
 	// demand: nothing is created and nothing runs in the background.
 	Observe bool
