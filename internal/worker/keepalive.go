@@ -108,21 +108,19 @@ type strayWriter struct {
 // overdue returns the strays of one ledger that are older than limit, given when
 // each was seen first, and notes in now those that are there.
 func (s strays) overdue(index int, ledger Ledger, holder string, at time.Time, limit time.Duration, now strays) (overdue []base.WriterID) {
-	ledger.Inspect(func(state *shard.State) {
-		for _, w := range state.Writers() {
-			if w.Instance != holder || ledger.Claimed(w.ID) {
-				continue
-			}
-			key := strayWriter{index, w.ID}
-			since, seen := s[key]
-			if !seen {
-				since = at
-			}
-			now[key] = since
-			if at.Sub(since) > limit {
-				overdue = append(overdue, w.ID)
-			}
+	for _, id := range Opened(ledger, holder) {
+		if ledger.Claimed(id) {
+			continue
 		}
-	})
+		key := strayWriter{index, id}
+		since, seen := s[key]
+		if !seen {
+			since = at
+		}
+		now[key] = since
+		if at.Sub(since) > limit {
+			overdue = append(overdue, id)
+		}
+	}
 	return overdue
 }
