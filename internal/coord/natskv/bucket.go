@@ -87,7 +87,7 @@ func (s *Store) bind(ctx context.Context, config jetstream.StreamConfig) (*bucke
 		stream, err = s.create(ctx, config)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening bucket %s: %w", name, readError(ctx, err))
+		return nil, fmt.Errorf("opening bucket %s: %w", name, s.read(ctx, err))
 	}
 	if wrong := differences(stream.CachedInfo().Config, config); len(wrong) > 0 {
 		return nil, fmt.Errorf("%w: bucket %s is not configured as a bucket of ours (%s); "+
@@ -96,7 +96,7 @@ func (s *Store) bind(ctx context.Context, config jetstream.StreamConfig) (*bucke
 	}
 	kv, err := s.js.KeyValue(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("opening bucket %s: %w", name, readError(ctx, err))
+		return nil, fmt.Errorf("opening bucket %s: %w", name, s.read(ctx, err))
 	}
 	return &bucket{store: s, name: name, kv: kv, stream: stream}, nil
 }

@@ -41,8 +41,8 @@ func (d *documents) get(ctx context.Context, key string) (coord.Document, error)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return coord.Document{}, base.ErrNotFound
 	}
-	if err != nil {
-		return coord.Document{}, readError(ctx, err)
+	if err := d.bucket.store.read(ctx, err); err != nil {
+		return coord.Document{}, err
 	}
 	return coord.Document{Key: key, Value: entry.Value(), Revision: base.Revision(entry.Revision())}, nil
 }
@@ -61,8 +61,8 @@ func (d *documents) Create(ctx context.Context, key string, value []byte, ttl ti
 	if isConflict(err) {
 		return 0, fmt.Errorf("creating document %s: %w", key, base.ErrExists)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("creating document %s: %w", key, d.bucket.store.wrote(ctx, err))
+	if err := d.bucket.store.wrote(ctx, err); err != nil {
+		return 0, fmt.Errorf("creating document %s: %w", key, err)
 	}
 	return base.Revision(revision), nil
 }
@@ -89,8 +89,8 @@ func (d *documents) Update(
 	if isConflict(err) {
 		return 0, fmt.Errorf("updating document %s at revision %d: %w", key, revision, base.ErrConflict)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("updating document %s: %w", key, d.bucket.store.wrote(ctx, err))
+	if err := d.bucket.store.wrote(ctx, err); err != nil {
+		return 0, fmt.Errorf("updating document %s: %w", key, err)
 	}
 	return base.Revision(ack.Sequence), nil
 }
@@ -108,8 +108,8 @@ func (d *documents) Delete(ctx context.Context, key string, revision base.Revisi
 	if isConflict(err) {
 		return fmt.Errorf("deleting document %s at revision %d: %w", key, revision, base.ErrConflict)
 	}
-	if err != nil {
-		return fmt.Errorf("deleting document %s: %w", key, d.bucket.store.wrote(ctx, err))
+	if err := d.bucket.store.wrote(ctx, err); err != nil {
+		return fmt.Errorf("deleting document %s: %w", key, err)
 	}
 	return nil
 }
@@ -149,8 +149,8 @@ func (d *documents) keys(ctx context.Context, prefix string) ([]string, error) {
 		}
 	}
 	info, err := d.bucket.stream.Info(ctx, jetstream.WithSubjectFilter(d.bucket.subject(tokens+">")))
-	if err != nil {
-		return nil, readError(ctx, err)
+	if err := d.bucket.store.read(ctx, err); err != nil {
+		return nil, err
 	}
 	var keys []string
 	for _, subject := range slices.Sorted(maps.Keys(info.State.Subjects)) {

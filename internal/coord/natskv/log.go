@@ -28,8 +28,8 @@ func (l *commitLog) Put(ctx context.Context, data []byte) (base.Revision, error)
 	ctx, cancel := s.request(ctx)
 	defer cancel()
 	revision, err := l.bucket.kv.Put(ctx, commitKey, data)
-	if err != nil {
-		return 0, fmt.Errorf("putting record in %s: %w", l.bucket.name, s.wrote(ctx, err))
+	if err := s.wrote(ctx, err); err != nil {
+		return 0, fmt.Errorf("putting record in %s: %w", l.bucket.name, err)
 	}
 	return base.Revision(revision), nil
 }
@@ -43,8 +43,8 @@ func (l *commitLog) Bounds(ctx context.Context) (first, last base.Revision, err 
 	defer cancel()
 	// The stream's leader answers this request, never a replica.
 	info, err := l.bucket.stream.Info(ctx)
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading bounds of %s: %w", l.bucket.name, readError(ctx, err))
+	if err := s.read(ctx, err); err != nil {
+		return 0, 0, fmt.Errorf("reading bounds of %s: %w", l.bucket.name, err)
 	}
 	first, last = bounds(info.State)
 	return first, last, nil
@@ -72,8 +72,9 @@ func (l *commitLog) Purge(ctx context.Context, below base.Revision) error {
 	s := l.bucket.store
 	ctx, cancel := s.request(ctx)
 	defer cancel()
-	if err := l.bucket.stream.Purge(ctx, jetstream.WithPurgeSequence(uint64(below))); err != nil {
-		return fmt.Errorf("purging %s below revision %d: %w", l.bucket.name, below, writeError(ctx, err))
+	err = l.bucket.stream.Purge(ctx, jetstream.WithPurgeSequence(uint64(below)))
+	if err := s.wrote(ctx, err); err != nil {
+		return fmt.Errorf("purging %s below revision %d: %w", l.bucket.name, below, err)
 	}
 	return nil
 }

@@ -41,6 +41,8 @@ type Store struct {
 	conn     *nats.Conn
 	js       jetstream.JetStream
 
+	reads     silence
+	writes    silence
 	documents *documents
 
 	mu   sync.Mutex
@@ -200,10 +202,18 @@ func (s *Store) readyToWrite(ctx context.Context, data []byte) error {
 // headerRoom is what headers may take of a server's largest payload.
 const headerRoom = 4 << 10
 
-// wrote classes the error of a write, and has an embedded server examined when
+// read classes the outcome of a request that changes nothing.
+func (s *Store) read(ctx context.Context, err error) error {
+	err = readError(ctx, err)
+	s.listen(&s.reads, err)
+	return err
+}
+
+// wrote classes the outcome of a write, and has an embedded server examined when
 // it did not answer.
 func (s *Store) wrote(ctx context.Context, err error) error {
 	err = writeError(ctx, err)
+	s.listen(&s.writes, err)
 	if s.node != nil && errors.Is(err, base.ErrUnknown) {
 		s.node.examine()
 	}

@@ -182,8 +182,8 @@ func connectOptions(o Options, l *link, lost func()) []nats.Option {
 			l.lost()
 			lost()
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) {
-			o.Logger.Info("Coordination connection restored")
+		nats.ReconnectHandler(func(conn *nats.Conn) {
+			o.Logger.Info("Coordination connection restored", "server", conn.ConnectedAddr())
 			l.restored()
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {

@@ -50,7 +50,7 @@ func (l *commitLog) Watch(ctx context.Context, from base.Revision) (coord.Watch,
 	watcher, err := l.bucket.kv.WatchAll(life, jetstream.ResumeFromRevision(uint64(from)))
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("watching %s: %w", l.bucket.name, readError(request, err))
+		return nil, fmt.Errorf("watching %s: %w", l.bucket.name, s.read(request, err))
 	}
 	w := &watch{
 		log: l, watcher: watcher, cancel: cancel,
@@ -58,7 +58,7 @@ func (l *commitLog) Watch(ctx context.Context, from base.Revision) (coord.Watch,
 	}
 	if !abandon() {
 		w.release()
-		return nil, fmt.Errorf("watching %s: %w", l.bucket.name, readError(request, context.Cause(request)))
+		return nil, fmt.Errorf("watching %s: %w", l.bucket.name, s.read(request, context.Cause(request)))
 	}
 	go w.forward(alive) //nolint:contextcheck // the watch lives as long as the connection, not as the caller
 	return w, nil
