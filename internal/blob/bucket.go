@@ -23,6 +23,8 @@ type provider struct {
 	streams *cloudblob.Bucket
 	// put stores a whole object if nothing has its name.
 	put func(ctx context.Context, name string, data []byte) error
+	// remove deletes an object. An absent one may be an error or none.
+	remove func(ctx context.Context, name string) error
 	// startAfter, where the service can begin a listing in the middle, makes a
 	// request do so. It may begin too early, never too late.
 	startAfter func(as func(any) bool, name string)
@@ -263,7 +265,7 @@ func (s *bucketStore) Delete(ctx context.Context, key string) error {
 	if err := s.begin(ctx, key, checkKey(key)); err != nil {
 		return err
 	}
-	err := s.retry.do(ctx, 0, func(ctx context.Context) error { return s.calls.Delete(ctx, s.prefix+key) })
+	err := s.retry.do(ctx, 0, func(ctx context.Context) error { return s.remove(ctx, s.prefix+key) })
 	if err == nil || isNotFound(err) {
 		return nil
 	}

@@ -46,22 +46,26 @@ type Credentials struct {
 	RoleExternalID string
 }
 
-// Validate checks the options against the store that rawURL names. What it refuses
-// is base.ErrInvalid and names the field. No message holds a secret.
+// Validate checks the URL of a store and the options against it. What it refuses is
+// base.ErrInvalid and names the field. No message holds a secret.
 func (c Cloud) Validate(rawURL string) error {
-	scheme, _, _ := strings.Cut(rawURL, "://")
-	check, known := cloudChecks[scheme]
-	switch {
-	case known:
-		if err := checkEndpoint(c.Endpoint); err != nil {
+	if strings.Contains(rawURL, "://") {
+		if _, err := parseURL(rawURL); err != nil {
 			return err
 		}
-		return check(c)
-	case c != Cloud{}:
-		return fmt.Errorf("storage: region, endpoint, force_path_style_urls and credentials are for s3, gs and azblob: %w", base.ErrInvalid)
-	default:
+	}
+	scheme, _, _ := strings.Cut(rawURL, "://")
+	check, known := cloudChecks[scheme]
+	if !known {
+		if c != (Cloud{}) {
+			return fmt.Errorf("storage: region, endpoint, force_path_style_urls and credentials are for s3, gs and azblob: %w", base.ErrInvalid)
+		}
 		return nil
 	}
+	if err := checkEndpoint(c.Endpoint); err != nil {
+		return err
+	}
+	return check(c)
 }
 
 // cloudChecks know which options a scheme takes.

@@ -61,11 +61,8 @@ func Open(ctx context.Context, rawURL string, opts Options) (Store, error) {
 		return openFileURL(u, opts)
 	case schemeMemory:
 		return openMem(u, opts)
-	case schemeS3, schemeGS, schemeAzure:
-		return openCloud(ctx, u, opts)
 	default:
-		return nil, fmt.Errorf("storage url: %w: scheme %q is not supported: want file, mem, s3, gs, azblob or a plain path",
-			base.ErrInvalid, u.Scheme)
+		return openCloud(ctx, u, opts)
 	}
 }
 
@@ -81,6 +78,10 @@ func parseURL(rawURL string) (*url.URL, error) {
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("storage url %s://…: %w: credentials, query and fragment have no place in it",
 			u.Scheme, base.ErrInvalid)
+	}
+	if u.Scheme != schemeFile && u.Scheme != schemeMemory && !IsCloud(rawURL) {
+		return nil, fmt.Errorf("storage url: %w: scheme %q is not supported: want file, mem, s3, gs, azblob or a plain path",
+			base.ErrInvalid, u.Scheme)
 	}
 	return u, nil
 }
@@ -142,6 +143,9 @@ func newBucketStore(p provider, prefix, name string, opts Options) *bucketStore 
 		s.put = func(ctx context.Context, name string, data []byte) error {
 			return p.calls.WriteAll(ctx, name, data, createOnly())
 		}
+	}
+	if s.remove == nil {
+		s.remove = p.calls.Delete
 	}
 	for _, secret := range []base.Secret{opts.Cloud.Credentials.Secret, opts.Cloud.Credentials.Token} {
 		if secret != "" {

@@ -35,7 +35,7 @@ func openS3(ctx context.Context, bucket string, c Cloud) (provider, error) {
 		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxAttempts = maxAttempts })
 	})
 	options := &s3blob.Options{RequestChecksumCalculation: calls.Options().RequestChecksumCalculation}
-	p := provider{put: putS3(calls, bucket), startAfter: startAfterS3, close: closeIdle(transport)}
+	p := provider{put: putS3(calls, bucket), remove: removeS3(calls, bucket), startAfter: startAfterS3, close: closeIdle(transport)}
 	if p.calls, err = s3blob.OpenBucket(ctx, calls, bucket, options); err != nil {
 		return provider{}, fmt.Errorf("opening bucket %s: %w", bucket, base.WithClass(base.ErrInvalid, err))
 	}
@@ -117,6 +117,15 @@ func putS3(client *s3.Client, bucket string) func(context.Context, string, []byt
 			Bucket: aws.String(bucket), Key: aws.String(name), Body: bytes.NewReader(data),
 			ContentType: aws.String(contentType), IfNoneMatch: aws.String("*"),
 		})
+		return err
+	}
+}
+
+// removeS3 deletes an object by one request: the library would look first whether
+// it is there.
+func removeS3(client *s3.Client, bucket string) func(context.Context, string) error {
+	return func(ctx context.Context, name string) error {
+		_, err := client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: aws.String(bucket), Key: aws.String(name)})
 		return err
 	}
 }
