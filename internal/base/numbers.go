@@ -19,6 +19,11 @@ type Revision uint64
 // the order in which the writer publishes them.
 type Seq uint64
 
+// ProducerSeq numbers what an idempotent producer sends to a stream, at most
+// math.MaxInt64. The producer chooses it: it is the same whenever the same record is
+// sent again.
+type ProducerSeq uint64
+
 // WriterID identifies a writer within its shard: the revision of its WriterOpen
 // record. It is never reused, so a record of a closed writer can never land.
 type WriterID uint64

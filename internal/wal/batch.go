@@ -12,12 +12,19 @@ import (
 type LogRecords struct {
 	Log     base.LogID
 	Records []recordbatch.Record
+	// Producer, when set, makes the append idempotent: a stream takes each
+	// Sequences[i] of the producer, that of Records[i], once. Records of a batch
+	// with one sequence belong together and land together. A batch may bring one
+	// producer's records for several logs of a stream; all that are not there
+	// yet land at once, or none do.
+	Producer  string
+	Sequences []base.ProducerSeq
 }
 
 // LogResult is what became of one LogRecords.
 type LogResult struct {
 	// Base is the offset of the first record that was appended. The others
-	// follow in order, without those that Invalid lists.
+	// follow in order, without those that Invalid and Duplicates list.
 	Base base.Offset
 	// Records is how many were appended.
 	Records int
@@ -27,10 +34,16 @@ type LogResult struct {
 	// Invalid lists records that can never be appended, by index. Nil when
 	// there are none.
 	Invalid []InvalidRecord
+	// Duplicates lists, by ascending index, records whose sequences the stream
+	// had already. Nothing was added for them, and their offsets are not told.
+	Duplicates []int
 	// Err is set when none is known to have been appended: base.ErrNotFound for
 	// a log that does not exist, base.ErrFenced for one that takes no appends,
 	// base.ErrUnknown when they may have been. An error of no class is definite.
 	Err error
+	// again says that the stream had some of the sequences: the others are to be
+	// appended without them.
+	again bool
 }
 
 // InvalidRecord is a record that was left out of an append.
@@ -53,13 +66,17 @@ type Batch struct {
 
 // Append is a batch on its way through a Core.
 type Append struct {
-	parts   []part
+	parts []part
+	// groups has for each of the batch's logs its producer's group, or nil.
+	groups  []*producerGroup
 	runs    []recordbatch.Run
 	staging *buffer
 	results []LogResult
 	bytes   int
 	records int
 	urgent  bool
+	// groupBytes is what the groups add to a commit record at most.
+	groupBytes int
 	// weight is what the append holds of the buffer.
 	weight int64
 	// done gets one value when results are final.
@@ -78,12 +95,15 @@ type part struct {
 	records int
 	first   int // position of the first record in the block
 	next    *part
+	// group is set for records of an idempotent producer, which stand in a block
+	// of their own.
+	group *producerGroup
 }
 
 // Encode measures and encodes a batch. Records over maxRecordBytes (key, value
 // and headers together) are left out and listed in the results. A batch of no
-// log, of more logs than an object may hold, or of more than MaxAppendBytes is
-// base.ErrInvalid.
+// log, of more logs than an object may hold, of more than MaxAppendBytes, or with
+// sequences that no commit record can hold is base.ErrInvalid.
 func Encode(batch *Batch, maxRecordBytes int) (*Append, error) {
 	a := newAppend()
 	if err := a.measure(batch, maxRecordBytes); err != nil {
@@ -108,9 +128,8 @@ func (a *Append) measure(batch *Batch, maxRecordBytes int) error {
 		records := batch.Logs[i].Records
 		for j := range records {
 			n := recordbatch.EncodedBound(&records[j])
-			if n > maxRecordBytes && recordBytes(&records[j]) > maxRecordBytes {
-				err := fmt.Errorf("record of %d bytes, at most %d are taken: %w", recordBytes(&records[j]), maxRecordBytes, base.ErrInvalid)
-				a.results[i].Invalid = append(a.results[i].Invalid, InvalidRecord{Index: j, Err: err})
+			if n > maxRecordBytes && tooLarge(&records[j], maxRecordBytes) {
+				a.results[i].Invalid = append(a.results[i].Invalid, InvalidRecord{Index: j, Err: oversize(&records[j], maxRecordBytes)})
 				continue
 			}
 			a.bytes += n
@@ -120,7 +139,13 @@ func (a *Append) measure(batch *Batch, maxRecordBytes int) error {
 	if a.bytes > MaxAppendBytes {
 		return fmt.Errorf("appending %d bytes at once, at most %d can be: %w", a.bytes, MaxAppendBytes, base.ErrInvalid)
 	}
-	return nil
+	return a.measureGroups(batch)
+}
+
+func tooLarge(r *recordbatch.Record, limit int) bool { return recordBytes(r) > limit }
+
+func oversize(r *recordbatch.Record, limit int) error {
+	return fmt.Errorf("record of %d bytes, at most %d are taken: %w", recordBytes(r), limit, base.ErrInvalid)
 }
 
 func recordBytes(r *recordbatch.Record) int {
@@ -135,7 +160,7 @@ func recordBytes(r *recordbatch.Record) int {
 func (a *Append) encode(batch *Batch) {
 	a.staging = stagingPool.get(a.bytes)
 	for i := range batch.Logs {
-		p := part{owner: a, result: i, log: batch.Logs[i].Log}
+		p := part{owner: a, result: i, log: batch.Logs[i].Log, group: a.groups[i]}
 		start := len(a.runs)
 		records, skipped := batch.Logs[i].Records, 0
 		for _, invalid := range a.results[i].Invalid {

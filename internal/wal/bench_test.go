@@ -33,6 +33,8 @@ type instantLog struct {
 	deliver  func(shard.Outcome)
 }
 
+func (l *instantLog) Inspect(fn func(*shard.State)) { fn(shard.NewState(base.ClusterID{}, 0)) }
+
 func (l *instantLog) Put(_ context.Context, _ commitrecord.RequestID, payload commitrecord.Payload) (base.Revision, error) {
 	l.mu.Lock()
 	l.revision++

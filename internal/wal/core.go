@@ -13,6 +13,9 @@ const (
 	MaxBlocks = commitrecord.MaxBytes / 2 / blockRecordBytes
 	// blockRecordBytes is the most that a block adds to the commit record.
 	blockRecordBytes = 50
+	// maxGroupBytes bounds in the same way what the groups of producers add: all
+	// those of an object have the other half, but for the envelope.
+	maxGroupBytes = commitrecord.MaxBytes/2 - 1024
 	// MaxAppendBytes bounds one append, and with it an object that holds it alone.
 	MaxAppendBytes = 1 << 30
 )
@@ -128,7 +131,7 @@ func (c *Core) Add(a *Append) {
 		c.do(Action{Kind: Resolve, Append: a})
 		return
 	}
-	if c.open != nil && (c.open.bytes+a.bytes > c.config.MaxObjectBytes || len(c.open.blocks)+len(a.parts) > MaxBlocks) {
+	if c.open != nil && c.open.isFullFor(a, c.config.MaxObjectBytes) {
 		c.seal(SealedBySize)
 	}
 	if c.open == nil {

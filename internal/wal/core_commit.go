@@ -116,7 +116,7 @@ func (o *Object) settle(out *shard.Outcome) {
 		case i >= len(out.Logs) || out.Logs[i].Log != b.log:
 			result = LogResult{Err: fmt.Errorf("appending to log %s: the outcome does not name it: %w", b.log, base.ErrUnknown)}
 		case out.Logs[i].Rejected != shard.Accepted:
-			result = LogResult{Err: rejection(b.log, out.Logs[i].Rejected)}
+			result = LogResult{Err: rejection(b.log, out.Logs[i].Rejected), again: b.group != nil && ofSequences(out.Logs[i].Rejected)}
 		default:
 			first = out.Logs[i].Base
 		}
@@ -141,6 +141,12 @@ func rejection(log base.LogID, reason shard.Reason) error {
 	default:
 		return err
 	}
+}
+
+// ofSequences reports whether a group was refused for what the stream knows of its
+// sequences: which of them to leave out, its state tells.
+func ofSequences(reason shard.Reason) bool {
+	return reason == shard.Duplicate || reason == shard.Overlaps || reason == shard.BelowWindow
 }
 
 // finish resolves the appends of an object whose results are final. Appends of an

@@ -40,33 +40,41 @@ type Object struct {
 	waiting  ActionKind
 	lingered bool
 
-	bytes   int // bound of the encoded records
-	urgent  bool
-	appends []*Append
-	blocks  []block
-	byLog   map[base.LogID]int
+	bytes int // bound of the encoded records
+	// groupBytes bounds what the producers' groups add to the commit record.
+	groupBytes int
+	urgent     bool
+	appends    []*Append
+	blocks     []block
+	byLog      map[base.LogID]int
 
 	// data is the built object and index its blocks; nil before Build.
 	data  []byte
 	index []walobject.Block
 }
 
-// block is the parts of one log in arrival order.
+// block is the parts of one log in arrival order; of a producer's group, one part.
 type block struct {
 	log        base.LogID
 	head, tail *part
 	records    int
+	group      *producerGroup
 }
 
 func newObject(ordinal uint64) *Object {
 	return &Object{ordinal: ordinal, byLog: make(map[base.LogID]int)}
 }
 
+// isFullFor reports whether an append has no place in the object any more.
+func (o *Object) isFullFor(a *Append, maxBytes int) bool {
+	return o.bytes+a.bytes > maxBytes || len(o.blocks)+len(a.parts) > MaxBlocks || o.groupBytes+a.groupBytes > maxGroupBytes
+}
+
 // add takes an append in.
 func (o *Object) add(a *Append) {
 	for i := range a.parts {
 		p := &a.parts[i]
-		b := o.blockOf(p.log)
+		b := o.blockOf(p)
 		p.first = b.records
 		b.records += p.records
 		if b.tail == nil {
@@ -78,28 +86,32 @@ func (o *Object) add(a *Append) {
 	}
 	o.appends = append(o.appends, a)
 	o.bytes += a.bytes
+	o.groupBytes += a.groupBytes
 	o.urgent = o.urgent || a.urgent
 }
 
-func (o *Object) blockOf(log base.LogID) *block {
-	if n := len(o.blocks); n > 0 && o.blocks[n-1].log == log {
+// blockOf returns the block that a part goes to. The fold takes or refuses a block
+// whole, so that a producer's part shares its with nobody, and what comes later for
+// the log stands behind it.
+func (o *Object) blockOf(p *part) *block {
+	if n := len(o.blocks); n > 0 && p.group == nil && o.blocks[n-1].group == nil && o.blocks[n-1].log == p.log {
 		return &o.blocks[n-1] // mostly one log: no lookup
 	}
-	i, ok := o.byLog[log]
-	if !ok {
+	i, ok := o.byLog[p.log]
+	if !ok || p.group != nil || o.blocks[i].group != nil {
 		i = len(o.blocks)
-		o.byLog[log] = i
-		o.blocks = append(o.blocks, block{log: log})
+		o.byLog[p.log] = i
+		o.blocks = append(o.blocks, block{log: p.log, group: p.group})
 	}
 	return &o.blocks[i]
 }
 
 // seal fixes the order of the blocks: by log, so that the partitions of a stream
-// are read with one request.
+// are read with one request, and within a log by arrival.
 func (o *Object) seal() {
 	o.phase = sealed
 	o.byLog = nil
-	slices.SortFunc(o.blocks, func(a, b block) int { return a.log.Compare(b.log) })
+	slices.SortStableFunc(o.blocks, func(a, b block) int { return a.log.Compare(b.log) })
 }
 
 func (b *block) runs() iter.Seq[recordbatch.Run] {
@@ -178,5 +190,6 @@ func (o *Object) Record(writer base.WriterID, seq base.Seq) *commitpb.Append {
 		record.MinTime[i] = int64(b.MinTime)
 		record.MaxTime[i] = int64(b.MaxTime)
 	}
+	record.Groups = o.groups()
 	return record
 }

@@ -28,6 +28,9 @@ type CommitLog interface {
 	Publish(ctx context.Context, payload commitrecord.Payload) (shard.Outcome, error)
 	// OnWriter subscribes to the outcomes of a writer's records, in order.
 	OnWriter(writer base.WriterID, fn func(shard.Outcome))
+	// Inspect calls fn with the state that the view has come to, which does not
+	// change until fn returns.
+	Inspect(fn func(*shard.State))
 	// Err returns why the view stopped for good, or nil.
 	Err() error
 }

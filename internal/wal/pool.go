@@ -112,8 +112,9 @@ func (a *Append) recycle() {
 	a.releaseStaging()
 	clear(a.runs)
 	clear(a.parts)
+	clear(a.groups)
 	clear(a.results)
-	*a = Append{parts: a.parts[:0], runs: a.runs[:0], results: a.results[:0], done: a.done}
+	*a = Append{parts: a.parts[:0], groups: a.groups[:0], runs: a.runs[:0], results: a.results[:0], done: a.done}
 	appends.Put(a)
 }
 

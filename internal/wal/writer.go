@@ -94,7 +94,17 @@ const keptSegmentBytes = 32 << 20
 // when that cannot be told: the batch is invalid (base.ErrInvalid), the writer was
 // closed (base.ErrClosed), or ctx ended, before the batch entered the buffer
 // (definite) or afterwards (base.ErrUnknown: it may yet be appended).
+//
+// Records of a producer that the stream has already are success: nothing is added.
+// What fails or is unknown may be sent again in any other composition.
 func (w *Writer) Append(ctx context.Context, batch *Batch) error {
+	if batch.isIdempotent() {
+		return w.appendOnce(ctx, batch)
+	}
+	return w.append(ctx, batch)
+}
+
+func (w *Writer) append(ctx context.Context, batch *Batch) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("appending: %w", context.Cause(ctx))
 	}

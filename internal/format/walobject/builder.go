@@ -36,7 +36,7 @@ func (b *Builder) Reset(buffer []byte, header Header, alignment int) {
 	putHeader(b.buffer, header)
 }
 
-// Add appends the block of one log, which the object must not hold yet.
+// Add appends a block of one log, which may have several.
 func (b *Builder) Add(log base.LogID, runs iter.Seq[recordbatch.Run], compression recordbatch.Compression) {
 	block := Block{Log: log, Pos: len(b.buffer), MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 	for run := range runs {
