@@ -70,21 +70,14 @@ type NATSOptions struct {
 	Replicas int
 }
 
-// StorageOptions say where objects are kept.
-type StorageOptions struct {
-	// URL of the store: file:// or mem://. Empty means the data directory. With
-	// mem:// everything else is temporary too, unless it has a place of its own.
-	URL string
-}
-
 // CatalogOptions say which catalog the tables are in.
 type CatalogOptions struct {
 	// Type of the catalog: sql, which is the default.
 	Type string
 	// URI of the catalog; by default a SQLite file in the data directory.
 	URI string
-	// Warehouse is the location of the tables; by default in the data
-	// directory.
+	// Warehouse is the location of the tables: file://, mem://, s3://, gs:// or
+	// abfss://; by default below Storage.URL, or in the data directory.
 	Warehouse string
 	// Properties are further Iceberg catalog properties.
 	Properties map[string]string
@@ -202,7 +195,7 @@ func (o Options) Validate() error {
 	}
 	errs = append(errs,
 		schemeOf("catalog.uri", o.Catalog.URI, "sqlite"),
-		schemeOf("catalog.warehouse", o.Catalog.Warehouse, "file", "mem"),
+		o.checkStorage(),
 	)
 	if o.inMemory() && (o.Observe || len(o.NATS.URLs) > 0) {
 		errs = append(errs, fmt.Errorf("storage.url %s: memory belongs to one process and cannot be shared: %w", o.Storage.URL, base.ErrInvalid))
@@ -253,33 +246,12 @@ func atLeast(field string, value, low time.Duration) error {
 	return nil
 }
 
-// storageURL returns where objects are.
-func (o *Options) storageURL() string {
-	if o.Storage.URL != "" {
-		return o.Storage.URL
-	}
-	return fileURL(filepath.Join(o.DataDir, "objects"))
-}
-
 // catalogURI returns where the catalog is.
 func (o *Options) catalogURI() string {
 	if o.Catalog.URI != "" {
 		return o.Catalog.URI
 	}
 	return filepath.Join(o.DataDir, "catalog.db")
-}
-
-// warehouse returns where tables are: beside the objects when those have a place
-// of their own, as every instance reaches it.
-func (o *Options) warehouse() string {
-	switch {
-	case o.Catalog.Warehouse != "":
-		return o.Catalog.Warehouse
-	case o.Storage.URL != "" && !strings.HasPrefix(o.Storage.URL, "mem:"):
-		return strings.TrimSuffix(o.Storage.URL, "/") + "/warehouse"
-	default:
-		return fileURL(filepath.Join(o.DataDir, "warehouse"))
-	}
 }
 
 func fileURL(path string) string {
