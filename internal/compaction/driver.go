@@ -70,6 +70,9 @@ type Driver struct {
 	hurry   atomic.Bool
 	nudge   chan struct{}
 	stats   Stats
+	// allMerged is the revision at which nothing was left to merge. Only Run and
+	// Once use it.
+	allMerged base.Revision
 
 	mu sync.Mutex
 	// All below are guarded by mu.

@@ -24,6 +24,7 @@ func (d *Driver) merge(ctx context.Context) (worked bool, err error) {
 	if m == nil {
 		return true, err
 	}
+	d.allMerged = 0
 	d.noteUnmerged(m.Unmerged())
 	stats := m.Stats()
 	d.stats.Merges.Add(1)
@@ -47,13 +48,20 @@ func (d *Driver) mergeDue(now base.Millis) (wait time.Duration, some bool) {
 	return wait, some
 }
 
-// planMerge plans the next merge.
+// planMerge plans the next merge. It looks again only at logs that were compacted
+// since it found nothing to do.
 func (d *Driver) planMerge(now base.Millis) (plan MergePlan) {
 	if d.opts.TargetBytes == 0 || d.hurry.Load() {
 		return MergePlan{}
 	}
 	limits := MergeLimits{TargetBytes: d.opts.TargetBytes, FanIn: MergeFanIn, Unreadable: d.stillUnmerged(now)}
+	if len(limits.Unreadable) == 0 {
+		limits.Since = d.allMerged
+	}
 	d.opts.View.Inspect(func(s *shard.State) { plan = NewMergePlan(s, limits) })
+	if plan.Empty() && len(limits.Unreadable) == 0 {
+		d.allMerged = plan.Read
+	}
 	return plan
 }
 

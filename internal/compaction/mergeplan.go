@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"math"
-	"slices"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/shard"
@@ -27,6 +26,9 @@ type MergeLimits struct {
 	FanIn int
 	// Unreadable logs are left as they are for now.
 	Unreadable map[base.LogID]bool
+	// Since is a revision at which an empty plan was made for the same limits: only
+	// logs that were compacted after it are looked at. 0 looks at all.
+	Since base.Revision
 }
 
 // MergePlan is what one merge over a shard does.
@@ -62,7 +64,11 @@ func NewMergePlan(s *shard.State, limits MergeLimits) MergePlan {
 			if limits.Unreadable[l.ID()] {
 				continue
 			}
-			m, ok := planMerge(mergeable(s, l), limits)
+			n, since := s.Compacted(l)
+			if n < 2 || since <= limits.Since {
+				continue
+			}
+			m, ok := planMerge(mergeable(s, l, n), limits)
 			if !ok {
 				continue
 			}
@@ -76,16 +82,12 @@ func NewMergePlan(s *shard.State, limits MergeLimits) MergePlan {
 	return p
 }
 
-// mergeable returns the compacted entries of a log that are retained as a whole: what
-// was trimmed for good can no longer be read.
-func mergeable(s *shard.State, l *shard.Log) []shard.Entry {
-	entries := s.Entries(l, 0, l.Len())
+// mergeable returns the first entries of a log, which are compacted, as far as they
+// are retained as a whole: what was trimmed for good can no longer be read.
+func mergeable(s *shard.State, l *shard.Log, compacted int) []shard.Entry {
+	entries := s.Entries(l, 0, compacted)
 	if len(entries) > 0 && entries[0].Range.Start < l.Floor() {
 		entries = entries[1:]
-	}
-	raw := slices.IndexFunc(entries, func(e shard.Entry) bool { return e.Storage == shard.Raw })
-	if raw >= 0 {
-		entries = entries[:raw]
 	}
 	return entries
 }
@@ -112,7 +114,7 @@ func mergeRun(small []shard.Entry, limits MergeLimits) (LogMerge, bool) {
 			return mergeOf(small[:i+1])
 		}
 	}
-	for order := range maxOrder {
+	for order := 0; order < maxOrder && len(small) >= limits.FanIn; order++ {
 		for rest := small; len(rest) > 0; {
 			n := countWhile(rest, func(e *shard.Entry) bool { return orderOf(e, limits.FanIn) <= order })
 			of := 0

@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,68 +79,68 @@ func TestAMergedObjectIsBounded(t *testing.T) {
 	require.Equal(t, maxMergedObjects, m.Objects)
 }
 
+// mergedLog is a log that is merged on and on, and what was done to it.
+type mergedLog struct {
+	t       *rapid.T
+	limits  MergeLimits
+	shrink  float64 // what is left of merged bytes
+	pieces  []piece
+	rewrote []int // of each piece, how often the record in it that was rewritten most
+}
+
+// mergeOnce merges what a plan says, and reports whether there was anything.
+func (l *mergedLog) mergeOnce() bool {
+	entries := entriesOf(l.pieces)
+	m, ok := planMerge(entries, l.limits)
+	if !ok {
+		return false
+	}
+	first := slices.IndexFunc(entries, func(e shard.Entry) bool { return e.Range.Start == m.Range.Start })
+	last := first + m.Objects
+	var merged piece
+	for _, p := range l.pieces[first:last] {
+		require.Less(l.t, p.size, l.limits.TargetBytes/2, "what is large is rewritten")
+		merged.records, merged.size = merged.records+p.records, merged.size+p.size
+	}
+	require.Equal(l.t, m.Bytes, merged.size)
+	require.Equal(l.t, m.Range.Len(), merged.records)
+	merged.size = max(1, int64(float64(merged.size)*l.shrink))
+	rewrites := 1 + slices.Max(l.rewrote[first:last])
+	l.pieces = slices.Replace(l.pieces, first, last, merged)
+	l.rewrote = slices.Replace(l.rewrote, first, last, rewrites)
+	return true
+}
+
 // Given any log that passes add objects to, when it is merged on and on, then no
 // record is rewritten more often than the logarithm of their number, what is large is
-// never rewritten, and few objects are left.
+// never rewritten, and few small objects are left.
 func TestPropertyMergingIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limits := MergeLimits{
+		l := &mergedLog{t: t, shrink: rapid.Float64Range(0.5, 1).Draw(t, "shrink"), limits: MergeLimits{
 			TargetBytes: rapid.Int64Range(50, 100_000).Draw(t, "target"), FanIn: rapid.IntRange(2, MergeFanIn).Draw(t, "fan-in"),
-		}
-		shrink := rapid.Float64Range(0.5, 1).Draw(t, "what is left of merged bytes")
-		type object struct {
-			piece
-			rewrites int // of the record in it that was rewritten most often
-		}
-		var log []object
-		pieces := func() (all []piece) {
-			for _, o := range log {
-				all = append(all, o.piece)
-			}
-			return all
-		}
+		}}
 		var total int64
 		for range rapid.IntRange(1, 200).Draw(t, "passes") {
 			added := piece{rapid.Int64Range(1, 50).Draw(t, "records"), rapid.Int64Range(1, 300).Draw(t, "size")}
-			log = append(log, object{piece: added})
+			l.pieces, l.rewrote = append(l.pieces, added), append(l.rewrote, 0)
 			total += added.records
-			for {
-				entries := entriesOf(pieces())
-				m, ok := planMerge(entries, limits)
-				if !ok {
-					break
-				}
-				first := 0
-				for entries[first].Range.Start != m.Range.Start {
-					first++
-				}
-				merged := object{}
-				for _, o := range log[first : first+m.Objects] {
-					require.Less(t, o.size, limits.TargetBytes/2, "what is large is rewritten")
-					merged.records, merged.size = merged.records+o.records, merged.size+o.size
-					merged.rewrites = max(merged.rewrites, o.rewrites)
-				}
-				require.Equal(t, m.Bytes, merged.size)
-				require.Equal(t, m.Range.Len(), merged.records)
-				merged.rewrites++
-				merged.size = max(1, int64(float64(merged.size)*shrink))
-				log = append(append(append([]object{}, log[:first]...), merged), log[first+m.Objects:]...)
+			for l.mergeOnce() { //nolint:revive // until nothing is left
 			}
 		}
 		orders := 1
-		for n := total; n >= int64(limits.FanIn); n /= int64(limits.FanIn) {
+		for n := total; n >= int64(l.limits.FanIn); n /= int64(l.limits.FanIn) {
 			orders++
 		}
 		small := 0
-		for _, o := range log {
-			require.LessOrEqual(t, o.rewrites, orders, "one more than the order of all records: reaching the target")
-			if o.size >= limits.TargetBytes/2 {
+		for i, p := range l.pieces {
+			require.LessOrEqual(t, l.rewrote[i], orders, "one more than the order of all records: reaching the target")
+			if p.size >= l.limits.TargetBytes/2 {
 				small = 0
 				continue
 			}
-			small++
 			// Each order has fewer than the fan-in between any two of a higher one.
-			require.LessOrEqual(t, float64(small), math.Pow(float64(limits.FanIn), float64(orders)))
+			small++
+			require.LessOrEqual(t, float64(small), math.Pow(float64(l.limits.FanIn), float64(orders)))
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -59,48 +58,37 @@ type LogWork struct {
 // Empty reports whether there is nothing to do.
 func (p *Plan) Empty() bool { return len(p.Objects) == 0 }
 
+// maxPassEntries bounds the index entries of one plan, beyond those of its first
+// object: where many logs share small objects, they outweigh the bytes.
+const maxPassEntries = 1 << 17
+
 // NewPlan plans a pass over the oldest raw entries of a shard.
 func NewPlan(s *shard.State, limits Limits) Plan {
 	p := Plan{Shard: s.Shard(), Cluster: s.Cluster(), Read: s.Revision()}
-	raw := rawEntries(s, limits)
-	slices.SortStableFunc(raw, func(a, b shard.Entry) int { return cmp.Compare(a.Revision, b.Revision) })
-	logs := make(map[base.LogID]*LogWork)
+	var works []*LogWork
 	var bytes int64
-	for _, e := range raw {
+	entries := 0
+	raw := newRawLogs(s, limits.Unreadable)
+	for e := raw.peek(); e != nil; e = raw.peek() {
 		// A commit is one object, and entries come in the order of commits.
 		if n := len(p.Objects); n == 0 || p.Objects[n-1].Revision != e.Revision {
-			if n > 0 && bytes+e.Size > limits.Bytes {
+			if n > 0 && (bytes+e.Size > limits.Bytes || entries >= maxPassEntries) {
 				break
 			}
 			p.Objects = append(p.Objects, Object{Key: e.Key(), Writer: e.Writer, Seq: e.Seq, Size: e.Size, Revision: e.Revision})
 			bytes += e.Size
 		}
-		w := logs[e.Log]
-		if w == nil {
-			w = &LogWork{Log: e.Log, Range: base.OffsetRange{Start: e.Range.Start}}
-			logs[e.Log] = w
+		entries++
+		if w := raw.take(); len(w.Entries) == 1 {
+			works = append(works, w)
 		}
-		w.Entries = append(w.Entries, e)
-		w.Range.End = e.Range.End
 	}
-	for _, w := range logs {
+	for _, w := range works {
 		w.Decode = decodeRange(s, w, limits)
 		p.Logs = append(p.Logs, *w)
 	}
 	slices.SortFunc(p.Logs, func(a, b LogWork) int { return a.Log.Compare(b.Log) })
 	return p
-}
-
-func rawEntries(s *shard.State, limits Limits) []shard.Entry {
-	var raw []shard.Entry
-	for _, st := range s.Streams() {
-		for _, l := range st.Logs {
-			if start := s.RawStart(l); start < l.Head() && !limits.Unreadable[l.ID()] {
-				raw = append(raw, s.Entries(l, start, l.Len())...)
-			}
-		}
-	}
-	return raw
 }
 
 func decodeRange(s *shard.State, w *LogWork, limits Limits) base.OffsetRange {
@@ -148,14 +136,13 @@ func Backlogs(s *shard.State, limits Limits) []Backlog {
 type Due struct {
 	// Age is how old the oldest raw record of a log without a table may become.
 	Age time.Duration
-	// Bytes of raw entries make a pass due at once.
+	// Bytes of objects that hold something raw make a pass due at once.
 	Bytes int64
 }
 
 // Wait returns how long after now the next pass is due: 0 for at once, and false
 // when nothing is raw.
 func (d Due) Wait(s *shard.State, now base.Millis, limits Limits) (time.Duration, bool) {
-	var bytes int64
 	wait, some := time.Duration(0), false
 	for _, st := range s.Streams() {
 		age := d.Age
@@ -167,15 +154,14 @@ func (d Due) Wait(s *shard.State, now base.Millis, limits Limits) (time.Duration
 			if !ok || limits.Unreadable[l.ID()] {
 				continue
 			}
-			bytes += s.RawBytes(l)
 			left := age - time.Duration(max(0, now-e.AppendTime))*time.Millisecond
 			if !some || left < wait {
 				wait, some = left, true
 			}
 		}
 	}
-	if bytes >= d.Bytes {
-		return 0, some
+	if some && s.RawObjectBytes() >= d.Bytes {
+		return 0, true
 	}
 	return max(0, wait), some
 }

@@ -198,6 +198,16 @@ func (s *State) RawStart(l *Log) base.Offset {
 	return max(l.floor, l.entries[i].base)
 }
 
+// Compacted returns how many entries at the beginning of a log are compacted, and at
+// which revision the last of them came into the index.
+func (s *State) Compacted(l *Log) (entries int, since base.Revision) {
+	n := sort.Search(len(l.entries), func(i int) bool { return s.objects.get(l.entries[i].object).storage == Raw })
+	if n == 0 {
+		return 0, 0
+	}
+	return n, s.objects.get(l.entries[n-1].object).revision
+}
+
 func (s *State) entry(l *Log, i int) Entry {
 	e := l.entries[i]
 	o := s.objects.get(e.object)

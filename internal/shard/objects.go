@@ -82,3 +82,14 @@ func (s *State) ObjectBytes() (live, dead int64) {
 	}
 	return live, dead
 }
+
+// RawObjectBytes returns the size of the WAL objects that live entries reference.
+// It costs time in the number of objects, not of entries.
+func (s *State) RawObjectBytes() (bytes int64) {
+	for i := range s.objects.all {
+		if o := &s.objects.all[i]; o.storage == Raw { // 0 where the place is free
+			bytes += o.size
+		}
+	}
+	return bytes
+}
