@@ -188,7 +188,7 @@ func TestNoReferencedObjectIsEverDeleted(t *testing.T) {
 			case 2:
 				w.upload(id)
 			case 3:
-				l := w.partition(base.Partition(rapid.IntRange(0, 1).Draw(r, "compacted")))
+				l := w.partition(base.Partition(rapid.Int32Range(0, 1).Draw(r, "compacted")))
 				if from := w.state.RawStart(l); from < l.Head() {
 					e, _ := w.state.Find(l, from)
 					w.compact(id, uint32(l.ID().Partition), uint64(e.Range.Start), uint64(l.Head())) //nolint:gosec // small
@@ -254,7 +254,7 @@ func TestARunTellsOfEachRound(t *testing.T) {
 	stop()
 	for {
 		select {
-		case <-rounds:
+		case <-rounds: //nolint:errcheck // of a round that was cut short
 		case <-done:
 			return
 		}

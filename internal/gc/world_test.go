@@ -3,6 +3,7 @@ package gc_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"log/slog"
 	"slices"
 	"testing"
@@ -116,7 +117,7 @@ func (w *world) accept(p commitrecord.Payload) shard.Outcome {
 // writer opens a writer.
 func (w *world) writer() base.WriterID {
 	token := make([]byte, 16)
-	token[0], token[1] = byte(w.state.Revision()), byte(w.state.Revision()>>8)
+	binary.BigEndian.PutUint64(token, uint64(w.state.Revision()))
 	return w.accept(&commitpb.WriterOpen{Token: token}).Writer
 }
 
@@ -148,7 +149,7 @@ func (w *world) append(id base.WriterID, records uint32, partitions ...uint32) s
 	p := &commitpb.Append{Writer: uint64(id), Seq: uint64(seq), Size: 1000}
 	for i, partition := range partitions {
 		p.Stream, p.Partition, p.Records = append(p.Stream, uint64(orders)), append(p.Partition, partition), append(p.Records, records)
-		p.Pos, p.Len = append(p.Pos, uint32(100*i)), append(p.Len, 100) //nolint:gosec // small
+		p.Pos, p.Len = append(p.Pos, uint32(100*i)), append(p.Len, 100)
 		p.MinTime, p.MaxTime = append(p.MinTime, 0), append(p.MaxTime, 0)
 	}
 	w.accept(p)

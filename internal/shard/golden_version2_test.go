@@ -101,7 +101,7 @@ func requireGolden(t *testing.T, path, got string) {
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // of this test
+	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), got)
 }

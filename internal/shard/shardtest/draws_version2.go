@@ -99,13 +99,13 @@ func (g *Generator) groups(p *commitpb.Append) {
 		first := rapid.SampledFrom([]uint64{0, 1, 2, 3, 5, 8, 20, 65_530, 65_540, 131_080}).Draw(g.t, "first")
 		group := &commitpb.ProducerGroup{
 			Producer: rapid.SampledFrom([]string{"p", "q"}).Draw(g.t, "producer"),
-			First:    []uint64{first}, Count: []uint64{rapid.Uint64Range(1, 4).Draw(g.t, "count")}, Block: []uint32{uint32(b)}, //nolint:gosec // small
+			First:    []uint64{first}, Count: []uint64{rapid.Uint64Range(1, 4).Draw(g.t, "count")}, Block: []uint32{uint32(b)},
 		}
 		if g.chance("two intervals", 30) {
 			group.First, group.Count = append(group.First, first+5), append(group.Count, 1)
 		}
 		if b > 0 && g.chance("two blocks", 30) {
-			group.Block = append(group.Block, uint32(b-1)) //nolint:gosec // small
+			group.Block = append(group.Block, uint32(b-1))
 		}
 		if g.chance("malformed", 3) {
 			group.Count[0] = 0

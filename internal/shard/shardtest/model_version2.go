@@ -44,7 +44,7 @@ func (m *Model) updateStream(p *commitpb.StreamUpdate) bool {
 	switch {
 	case st == nil, alone && p.GetProperties() == nil, !soundProperties(p.GetProperties().GetValues()):
 		return false
-	case st.Version != p.GetExpectedVersion() && !(alone && p.GetExpectedVersion() == 0):
+	case st.Version != p.GetExpectedVersion() && (!alone || p.GetExpectedVersion() != 0):
 		return false
 	case p.GetProperties() != nil && p.GetProperties().GetSourceRevision() <= st.Source:
 		return false
