@@ -107,7 +107,7 @@ engine:
 	require.NoError(t, err)
 	require.Equal(t, engine.Options{
 		DataDir: "/data", Shards: 7,
-		NATS:    engine.NATSOptions{URLs: []string{"nats://a:4222", "nats://b:4222"}},
+		NATS:    engine.NATSOptions{URLs: []string{"nats://a:4222", "nats://b:4222"}, Bucket: "lakestream"},
 		Storage: engine.StorageOptions{URL: "file:///lake"},
 		Catalog: engine.CatalogOptions{Type: "sql", URI: "/c.db", Warehouse: "/w"},
 		WAL: engine.WALOptions{
@@ -206,7 +206,7 @@ func TestAMistakeIsNamedByLintAndByTheRun(t *testing.T) {
 		"shards":                {"output", "stream: a\nengine: { shards: 65 }", "want 1 to 64", "shards 65: want 1 to 64"},
 		"compression":           {"output", "stream: a\nengine: { wal: { compression: lzo } }", "value lzo is not a valid option", `wal.compression "lzo": want zstd or none`},
 		"catalog":               {"output", "stream: a\nengine: { catalog: { type: hive } }", "value hive is not a valid option", `catalog.type "hive": want sql`},
-		"storage":               {"output", "stream: a\nengine: { storage: { url: 's3://lake' } }", "want file:///absolute/path", ""},
+		"storage":               {"output", "stream: a\nengine: { storage: { url: 'ftp://lake' } }", "want s3://bucket/prefix", "want file, mem, s3, gs, azblob"},
 		"drain timeout":         {"output", "stream: a\nengine: { drain_timeout: 15 }", "want a duration", "drain_timeout"},
 		"linger":                {"output", "stream: a\nengine: { wal: { linger: -1s } }", "want a duration", `wal.linger: "-1s": want a duration`},
 		"nats without store":    {"output", "stream: a\nengine: { nats: { urls: [ 'nats://a' ] } }", "", "storage.url: name a store"},

@@ -45,40 +45,23 @@ func duration(name, description string) *service.ConfigField {
 	return service.NewDurationField(name).LintRule(lintPattern(durationPattern, wantDuration)).Description(description)
 }
 
-func natsField() *service.ConfigField {
-	return service.NewObjectField(fieldNATS,
-		service.NewStringListField(fieldURLs).Default([]any{}).
-			Description("NATS servers with JetStream that coordinate the cluster. None means a server inside this process, whose store is in `data_dir`. Servers must sync every write (`sync_interval: always`).").
-			Example([]string{"nats://n1:4222", "nats://n2:4222", "nats://n3:4222"}),
-	).Advanced().Description("Coordination between instances.")
-}
-
-func storageField() *service.ConfigField {
-	return service.NewObjectField(fieldStorage,
-		service.NewStringField(fieldURL).Default("").
-			LintRule(lintPattern(`^(file:///.*|mem://[^/]*|[^:]*|[A-Za-z]:[^:]*)$`, "want file:///absolute/path, a path, or mem://")).
-			Description("Where objects are kept: `file:///path` or a path for a folder, `mem://` for memory, which with everything else is gone when the process ends. Empty means `objects` in `data_dir`.").
-			Example("file:///mnt/lake/prod"),
-	).Advanced().Description("The object store.")
-}
-
 func catalogField() *service.ConfigField {
 	return service.NewObjectField(fieldCatalog,
 		service.NewStringEnumField(fieldType, "sql").Default("sql").Description("Kind of the Iceberg catalog: `sql` is a SQLite file."),
 		service.NewStringField(fieldURI).Default("").Description("Path of the catalog's file. Empty means `catalog.db` in `data_dir`."),
 		service.NewStringField(fieldWarehouse).Default("").
-			Description("Location of the tables. Empty means `warehouse` in `storage.url`, or in `data_dir` where that is empty."),
+			Description("Location of the tables: `s3://…`, `gs://…`, `file:///…`, reached with the credentials of `storage`. Empty means `warehouse` in `storage.url`, or in `data_dir` where that is empty; in an `azblob` store it is spelled `abfss://container@account.dfs.core.windows.net/…`, as other readers do."),
 	).Advanced().Description("The catalog of the tables.")
 }
 
 func walField() *service.ConfigField {
 	return service.NewObjectField(fieldWAL,
-		duration(fieldLinger, "Longest wait of a record for company in its object. By default `10ms`; nothing waits while the disk is idle.").Optional(),
+		duration(fieldLinger, "Longest wait of a record for company in its object. By default `10ms` on files, where nothing waits while the disk is idle, and `250ms` else.").Optional(),
 		size(fieldMaxObjectBytes, "Size at which an object is written: 64KiB to 256MiB.").Default("8MiB"),
-		size(fieldMaxBufferedBytes, "Bound of what is appended and not yet durable, by default `64MiB` on files and `128MiB` in memory. Beyond it writers wait.").Optional(),
+		size(fieldMaxBufferedBytes, "Bound of what is appended and not yet durable, by default `64MiB` on files and `128MiB` else. Beyond it writers wait.").Optional(),
 		size(fieldMaxRecordBytes, "Largest record: key, value and headers together, 1KiB to 64MiB. A larger one is refused, the rest of its batch is written.").Default("16MiB"),
 		service.NewIntField(fieldUploadConcurrency).Default(0).LintRule(lintBetween(0, 256)).
-			Description("Objects written in parallel, at most 256. 0 means 4 on files and 16 in memory."),
+			Description("Objects written in parallel, at most 256. 0 means 4 on files and 16 else."),
 		service.NewStringEnumField(fieldCompression, "", "zstd", "none").Default("").
 			Description("Compression of records in the log: `zstd` or `none`. Empty means `none` on files, `zstd` else."),
 	).Advanced().Description("The write path.")
@@ -101,8 +84,8 @@ func ParseEngine(conf *service.ParsedConfig) (engine.Options, error) {
 	opts := engine.Options{
 		DataDir: v.text(fieldDataDir),
 		Shards:  v.count(fieldShards),
-		NATS:    engine.NATSOptions{URLs: v.list(fieldNATS, fieldURLs)},
-		Storage: engine.StorageOptions{URL: v.text(fieldStorage, fieldURL)},
+		NATS:    parseNATS(&v),
+		Storage: parseStorage(&v),
 		Catalog: engine.CatalogOptions{
 			Type: v.text(fieldCatalog, fieldType), URI: v.text(fieldCatalog, fieldURI), Warehouse: v.text(fieldCatalog, fieldWarehouse),
 		},

@@ -1,11 +1,6 @@
 package config
 
-// Secret is text that prints as stars: a password does not reach a log by way of
-// the configuration that holds it.
-type Secret string
+import "github.com/lakestream-go/lakestream/engine"
 
-// String hides the text.
-func (Secret) String() string { return "***" }
-
-// GoString hides the text from %#v.
-func (Secret) GoString() string { return "***" }
+// Secret is text that shows as stars wherever it is printed, logged or encoded.
+type Secret = engine.Secret

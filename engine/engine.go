@@ -176,7 +176,7 @@ func (e *Engine) forgetWithMemory() (err error) {
 func (e *Engine) openStores(ctx context.Context) (err error) {
 	options := natskv.Options{Prefix: e.opts.NATS.Bucket, Name: e.label(), Clock: e.clock, Logger: e.logger}
 	if len(e.opts.NATS.URLs) > 0 {
-		e.coordination, err = openExternal(ctx, natskv.External{Options: options, URLs: e.opts.NATS.URLs, Replicas: e.opts.NATS.Replicas})
+		e.coordination, err = openExternal(ctx, e.opts.NATS.external(options))
 	} else {
 		e.coordination, err = openEmbedded(ctx, natskv.Embedded{Options: options, Dir: e.opts.DataDir})
 	}

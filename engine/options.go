@@ -58,18 +58,6 @@ type Options struct {
 	hooks hooks
 }
 
-// NATSOptions say which NATS servers coordinate the cluster.
-type NATSOptions struct {
-	// URLs of the servers. None means a server inside this process, shared by
-	// all processes on the data directory.
-	URLs []string
-	// Bucket is the prefix of the KV buckets; "lakestream" by default.
-	Bucket string
-	// Replicas of each bucket on external servers; 0 means 3 on a cluster of
-	// servers, else 1.
-	Replicas int
-}
-
 // CatalogOptions say which catalog the tables are in.
 type CatalogOptions struct {
 	// Type of the catalog: sql, which is the default.
@@ -194,6 +182,7 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("catalog.type %q: want sql: %w", o.Catalog.Type, base.ErrInvalid))
 	}
 	errs = append(errs,
+		o.NATS.check(),
 		schemeOf("catalog.uri", o.Catalog.URI, "sqlite"),
 		o.checkStorage(),
 	)

@@ -96,6 +96,7 @@ func (s *sharedEngine) release(ctx context.Context) error {
 func firstDifference(a, b Options) string {
 	a.Logger, b.Logger = nil, nil
 	a.CrashPoint, b.CrashPoint = nil, nil
+	a.NATS.TLS.Load, b.NATS.TLS.Load = nil, nil // their sources are compared
 	return difference("", reflect.ValueOf(a), reflect.ValueOf(b))
 }
 
