@@ -19,7 +19,7 @@ var binaryDir = filepath.Join(os.TempDir(), fmt.Sprintf("lakestream-crash-%d", o
 
 // binary builds the lakestream binary, once for all tests.
 var binary = sync.OnceValues(func() (string, error) {
-	if err := os.Mkdir(binaryDir, 0o700); err != nil {
+	if err := os.MkdirAll(binaryDir, 0o700); err != nil {
 		return "", err
 	}
 	path := filepath.Join(binaryDir, "lakestream")

@@ -16,11 +16,15 @@ type Report struct {
 	// was appended by an instance that died before it could say so.
 	Records, Acknowledged int
 	Rows, DeadLetters     int64
+	// Objects are the objects that the index names, Dead and Orphans those that
+	// wait to be reclaimed.
+	Objects, Dead, Orphans int
 }
 
 // String renders the report for people.
 func (r Report) String() string {
-	return fmt.Sprintf("%d records, %d acknowledged, %d rows, %d dead letters", r.Records, r.Acknowledged, r.Rows, r.DeadLetters)
+	return fmt.Sprintf("%d records, %d acknowledged, %d rows, %d dead letters, in %d objects; %d dead, %d orphans",
+		r.Records, r.Acknowledged, r.Rows, r.DeadLetters, r.Objects, r.Dead, r.Orphans)
 }
 
 // Check opens the directory to look only, and proves what the package promises of
@@ -38,7 +42,7 @@ func Check(ctx context.Context, dir string) (report Report, err error) {
 // CheckEngine is Check by an engine that is open already.
 func CheckEngine(ctx context.Context, e *engine.Engine, dir string) (Report, error) {
 	c := checker{at: make(map[string]Ack)}
-	errs := []error{checkHealth(ctx, e)}
+	errs := []error{checkHealth(ctx, e), c.checkObjects(ctx, e)}
 	for _, s := range e.Streams() {
 		errs = append(errs, c.checkStream(ctx, s))
 	}
@@ -56,6 +60,24 @@ func checkHealth(ctx context.Context, e *engine.Engine) error {
 		if s.Stopped != "" {
 			errs = append(errs, fmt.Errorf("shard %s stopped: %s", s.Shard, s.Stopped))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkObjects proves that the bucket holds every object that the index names, and
+// nothing that nobody could ever explain.
+func (c *checker) checkObjects(ctx context.Context, e *engine.Engine) error {
+	inventory, err := e.Inventory(ctx)
+	if err != nil {
+		return err
+	}
+	c.report.Objects, c.report.Dead, c.report.Orphans = inventory.Live, inventory.Dead, len(inventory.Orphans)
+	var errs []error
+	for _, key := range inventory.Missing {
+		errs = append(errs, fmt.Errorf("object %s is gone", key))
+	}
+	for _, key := range inventory.Strange {
+		errs = append(errs, fmt.Errorf("object %s is of no shard", key))
 	}
 	return errors.Join(errs...)
 }

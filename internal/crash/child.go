@@ -39,6 +39,32 @@ type Spec struct {
 	// DrainTimeout bounds how long the tables may take at the end.
 	DrainTimeout time.Duration `json:"drain_timeout"`
 	Kill         Kill          `json:"kill"`
+	// Shared, where set, is what lives of several directories share.
+	Shared *Shared `json:"shared,omitempty"`
+	// StopFile, where set, makes the appenders stop once it exists.
+	StopFile string `json:"stop_file,omitempty"`
+	// Patience is how long a life waits for what does not answer when it starts.
+	Patience time.Duration `json:"patience"`
+}
+
+// Shared is what the instances of a cluster have in common beside its records: the
+// servers that coordinate them, a bucket and a catalog.
+type Shared struct {
+	NATS    string `json:"nats"`
+	Bucket  string `json:"bucket"`
+	Catalog string `json:"catalog"`
+}
+
+// Options are those of the engine that lives the life, but for its logger.
+func (s *Spec) Options() engine.Options {
+	opts := engine.Options{DataDir: s.Dir, InstanceID: s.Life, LeaseTTL: s.LeaseTTL, DrainTimeout: s.DrainTimeout}
+	if s.Shared != nil {
+		opts.NATS.URLs = []string{s.Shared.NATS}
+		opts.Storage.URL = s.Shared.Bucket
+		opts.Catalog.URI = s.Shared.Catalog
+		opts.Compaction.Interval = time.Second
+	}
+	return opts
 }
 
 // LedgerPath returns where this life writes its acknowledgements.
@@ -85,9 +111,12 @@ func (s *Spec) live(ctx context.Context, logger *slog.Logger) (err error) {
 	executioner := &executioner{kill: s.Kill, die: die, unlisted: func(name string) {
 		panic("crash point " + name + " is not listed in crash.Points")
 	}}
-	e, err := engine.Open(ctx, engine.Options{
-		DataDir: s.Dir, InstanceID: s.Life, LeaseTTL: s.LeaseTTL, DrainTimeout: s.DrainTimeout,
-		Logger: logger, CrashPoint: executioner.pass,
+	opts := s.Options()
+	opts.Logger, opts.CrashPoint = logger, executioner.pass
+	var e *engine.Engine
+	err = s.patiently(func() (err error) {
+		e, err = engine.Open(ctx, opts)
+		return err
 	})
 	if err != nil {
 		return err
@@ -95,17 +124,33 @@ func (s *Spec) live(ctx context.Context, logger *slog.Logger) (err error) {
 	return errors.Join(s.append(ctx, e, book), e.Close(ctx))
 }
 
+// patiently does something again while a server or a store does not answer, for as
+// long as the life has patience.
+func (s *Spec) patiently(do func() error) error {
+	clock := base.SystemClock{}
+	for began := clock.Now(); ; {
+		err := do()
+		waits := errors.Is(err, engine.ErrUnavailable) || errors.Is(err, engine.ErrUnknown)
+		if !waits || clock.Now().Sub(began) > s.Patience {
+			return err
+		}
+		<-clock.After(pollEvery)
+	}
+}
+
 // append runs the appenders to their ends.
 func (s *Spec) append(ctx context.Context, e *engine.Engine, book *ledger) error {
 	streams := make([]*engine.Stream, len(s.Streams))
 	for i, name := range s.Streams {
-		stream, err := e.EnsureStream(ctx, name, engine.StreamConfig{
-			Partitions: s.Partitions, Table: engine.TablePolicy{CommitInterval: time.Second},
+		err := s.patiently(func() (err error) {
+			streams[i], err = e.EnsureStream(ctx, name, engine.StreamConfig{
+				Partitions: s.Partitions, Table: engine.TablePolicy{CommitInterval: time.Second},
+			})
+			return err
 		})
 		if err != nil {
 			return err
 		}
-		streams[i] = stream
 	}
 	errs := make([]error, s.Appenders)
 	var running sync.WaitGroup
@@ -121,6 +166,9 @@ func (s *Spec) appender(ctx context.Context, index int, streams []*engine.Stream
 	clock := base.SystemClock{}
 	records := newAttempts(s.Life, index)
 	for n := range s.Batches {
+		if s.stopped() {
+			return nil
+		}
 		stream := streams[(index+n)%len(streams)]
 		names := records.next(&batch, stream.Partitions())
 		if err := stream.Append(ctx, &batch); err != nil {
@@ -136,6 +184,15 @@ func (s *Spec) appender(ctx context.Context, index int, streams []*engine.Stream
 		<-clock.After(s.Pause)
 	}
 	return nil
+}
+
+// stopped reports whether the appenders were told to stop.
+func (s *Spec) stopped() bool {
+	if s.StopFile == "" {
+		return false
+	}
+	_, err := os.Stat(s.StopFile)
+	return err == nil
 }
 
 // acknowledged turns the results of an append into entries of the ledger. Every

@@ -67,6 +67,12 @@ func (p *Process) PID() int { return p.command.Process.Pid }
 // Kill ends the process at once, whatever it is doing.
 func (p *Process) Kill() error { return p.command.Process.Kill() }
 
+// Pause stops the process until Resume: it does nothing, and does not know.
+func (p *Process) Pause() error { return p.command.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() error { return p.command.Process.Signal(syscall.SIGCONT) }
+
 // Terminate asks the process to end.
 func (p *Process) Terminate() error { return p.command.Process.Signal(syscall.SIGTERM) }
 

@@ -33,7 +33,12 @@ type follower struct {
 
 func follow(t *testing.T, dir string) *follower {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{DataDir: dir, Observe: true, Logger: slog.New(slog.DiscardHandler)})
+	return followWith(t, engine.Options{DataDir: dir, Observe: true, Logger: slog.New(slog.DiscardHandler)})
+}
+
+func followWith(t *testing.T, opts engine.Options) *follower {
+	t.Helper()
+	e, err := engine.Open(t.Context(), opts)
 	require.NoError(t, err)
 	s, err := e.Stream(stream)
 	require.NoError(t, err)
