@@ -36,6 +36,8 @@ type Follower struct {
 	// known by its hash only, as lastRecord, which is zeros otherwise.
 	lastData   []byte
 	lastRecord base.Hash
+	// logBytes is the size of the records that were applied.
+	logBytes int64
 	// jumped is the newest revision that was reached without applying it.
 	jumped   base.Revision
 	writers  map[base.WriterID]func(Outcome)
@@ -102,6 +104,7 @@ func (f *Follower) applyLocked(e coord.Entry) (*Outcome, error) {
 	f.countPutsLocked(&out)
 	f.claimLocked(&out)
 	f.lastData, f.lastRecord = e.Data, base.Hash{}
+	f.logBytes += int64(len(e.Data))
 	f.ring[uint64(e.Revision)%ringSize] = prefixOf(f.state.ChainHash())
 	return &out, nil
 }

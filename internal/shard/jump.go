@@ -93,6 +93,14 @@ func (f *Follower) Jumped() base.Revision {
 	return f.jumped
 }
 
+// LogBytes returns the size of the records that were applied so far: those that a
+// start at a snapshot or a jump left out do not count.
+func (f *Follower) LogBytes() int64 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.logBytes
+}
+
 // sameRecordLocked compares an entry with the newest applied one.
 func (f *Follower) sameRecordLocked(e coord.Entry) bool {
 	return sha256.Sum256(e.Data) == f.lastRecordLocked()

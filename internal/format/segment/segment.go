@@ -188,23 +188,6 @@ func (s *Segment) read(raw []byte) error {
 	return nil
 }
 
-// Follows checks that the segment is one of this shard and goes on from a running
-// hash: it begins at the revision after at. Another cluster's is base.ErrForeign,
-// anything else base.ErrCorrupt.
-func (s *Segment) Follows(cluster base.ClusterID, shard base.Shard, at base.Revision, hash base.Hash) error {
-	switch {
-	case s.Cluster != cluster:
-		return fmt.Errorf("commit log segment of cluster %s, want %s: %w", s.Cluster, cluster, base.ErrForeign)
-	case s.Shard != shard:
-		return corruptf("commit log segment of %s, want %s", s.Shard, shard)
-	case s.From != at+1:
-		return corruptf("commit log segment from revision %d, want %d", s.From, at+1)
-	case s.Start != hash:
-		return corruptf("the commit log segment from revision %d does not follow the one before it", s.From)
-	}
-	return nil
-}
-
 func corruptf(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{base.ErrCorrupt}, args...)...)
 }

@@ -79,25 +79,14 @@ func TestEntriesComeBackAsTheyWereDelivered(t *testing.T) {
 func TestSegmentsFollowEachOther(t *testing.T) {
 	entries := history(101, 40)
 	_, whole := encode(t, base.Hash{}, entries)
-	at, hash := base.Revision(100), base.Hash{}
+	hash := base.Hash{}
 	for _, n := range []int{1, 17, 2, 20} {
 		data, h := encode(t, hash, entries[:n])
 		entries = entries[n:]
-		require.NoError(t, decode(t, data).Follows(cluster, shard, at, hash))
-		at, hash = h.To, h.End
+		require.Equal(t, hash, decode(t, data).Start)
+		hash = h.End
 	}
 	require.Equal(t, whole.End, hash)
-}
-
-func TestWhatDoesNotFollowIsRefused(t *testing.T) {
-	data, _ := encode(t, base.Hash{1}, history(5, 3))
-	s := decode(t, data)
-	require.NoError(t, s.Follows(cluster, shard, 4, base.Hash{1}))
-	require.ErrorIs(t, s.Follows(base.ClusterID{1}, shard, 4, base.Hash{1}), base.ErrForeign)
-	require.ErrorIs(t, s.Follows(cluster, shard+1, 4, base.Hash{1}), base.ErrCorrupt)
-	require.ErrorIs(t, s.Follows(cluster, shard, 3, base.Hash{1}), base.ErrCorrupt, "a gap")
-	require.ErrorIs(t, s.Follows(cluster, shard, 5, base.Hash{1}), base.ErrCorrupt, "an overlap")
-	require.ErrorIs(t, s.Follows(cluster, shard, 4, base.Hash{2}), base.ErrCorrupt, "a fork")
 }
 
 func TestOnlyConsecutiveEntriesMakeASegment(t *testing.T) {
