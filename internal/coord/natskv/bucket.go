@@ -94,6 +94,7 @@ func (s *Store) bind(ctx context.Context, config jetstream.StreamConfig) (*bucke
 			"use another bucket prefix, or restore its configuration",
 			base.ErrInvalid, name, strings.Join(wrong, ", "))
 	}
+	s.tellWeakness(stream.CachedInfo())
 	kv, err := s.js.KeyValue(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("opening bucket %s: %w", name, s.read(ctx, err))

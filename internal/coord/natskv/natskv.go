@@ -47,6 +47,7 @@ type Store struct {
 
 	mu   sync.Mutex
 	logs map[string]*commitLog // guarded by mu
+	told map[string]bool       // guarded by mu; the weaknesses that were warned of
 }
 
 var _ coord.Store = (*Store)(nil)
@@ -60,7 +61,7 @@ func newStore(ctx context.Context, s *Store, patience time.Duration) (*Store, er
 		s.conn.Close()
 		return nil, fmt.Errorf("opening JetStream: %w", err)
 	}
-	s.js, s.logs = js, map[string]*commitLog{}
+	s.js, s.logs, s.told = js, map[string]*commitLog{}, map[string]bool{}
 	deadline := s.options.Clock.After(patience)
 	for {
 		b, err := s.bind(ctx, documentsBucket(s.options.Prefix, s.replicas))
