@@ -3,7 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/blob"
@@ -84,6 +87,11 @@ type StreamStatus struct {
 	Bytes      int64        `json:"bytes"`
 	Logs       []LogStatus  `json:"logs"`
 	Table      *TableStatus `json:"table,omitempty"`
+	// Lifecycle is ACTIVE, or SEALED when every partition is fenced.
+	Lifecycle string `json:"lifecycle"`
+	// Retention is what the logs keep, with what the stream inherits.
+	Retention  RetentionStatus   `json:"retention"`
+	Properties map[string]string `json:"properties,omitempty"`
 	// Written says that this engine appended to the stream since it was opened.
 	Written bool `json:"written"`
 }
@@ -98,6 +106,42 @@ type LogStatus struct {
 	Prepared     Offset    `json:"prepared"`
 	Materialized Offset    `json:"materialized"`
 	Entries      int       `json:"entries"`
+	// Floor is the first offset that is still stored: what lies between it and Start
+	// was trimmed softly.
+	Floor Offset `json:"floor"`
+	// Fence is why the partition takes no appends; empty when it does.
+	Fence string `json:"fence,omitempty"`
+}
+
+// RetentionStatus is what each log of a stream keeps; -1 is without a bound.
+type RetentionStatus struct {
+	TimeMS          int64 `json:"time_ms"`
+	Bytes           int64 `json:"bytes"`
+	WaitForTablesMS int64 `json:"wait_for_tables_ms"`
+	WaitForGroups   bool  `json:"wait_for_groups"`
+}
+
+func retentionStatus(r catalog.LogRetention) RetentionStatus {
+	status := RetentionStatus{TimeMS: Unlimited, Bytes: r.Bytes, WaitForTablesMS: r.WaitForTables.Milliseconds(), WaitForGroups: r.WaitForGroups}
+	if r.Time >= 0 {
+		status.TimeMS = r.Time.Milliseconds()
+	}
+	return status
+}
+
+// String says what is kept, for people.
+func (r RetentionStatus) String() string {
+	var bounds []string
+	if r.TimeMS >= 0 {
+		bounds = append(bounds, (time.Duration(r.TimeMS) * time.Millisecond).String())
+	}
+	if r.Bytes >= 0 {
+		bounds = append(bounds, humanize.IBytes(uint64(r.Bytes))+" a partition")
+	}
+	if len(bounds) == 0 {
+		return "everything"
+	}
+	return strings.Join(bounds, ", at most ")
 }
 
 // TableStatus is the state of a stream's table.
@@ -175,7 +219,10 @@ func (st *Status) addShard(s *shardEngine) {
 }
 
 func (e *Engine) streamStatus(ctx context.Context, info catalog.Stream, st *Status) StreamStatus {
-	out := StreamStatus{Name: info.Name.String(), Shard: info.Shard.String(), Partitions: info.Partitions, Logs: []LogStatus{}}
+	out := StreamStatus{
+		Name: info.Name.String(), Shard: info.Shard.String(), Partitions: info.Partitions, Logs: []LogStatus{},
+		Lifecycle: string(info.Lifecycle), Retention: retentionStatus(info.Kept), Properties: info.Properties,
+	}
 	var behind int64
 	s := e.shards[info.Shard]
 	out.Written = s.wroteTo(info.ID)
@@ -188,6 +235,7 @@ func (e *Engine) streamStatus(ctx context.Context, info catalog.Stream, st *Stat
 			out.Logs = append(out.Logs, LogStatus{
 				Partition: l.ID().Partition, Start: l.Start(), Head: l.Head(), RawFrom: state.RawStart(l),
 				Prepared: l.Prepared(), Materialized: l.Materialized(), Entries: l.Len(),
+				Floor: l.Floor(), Fence: l.Fence(),
 			})
 			out.Records += int64(l.Head() - l.Start())
 			out.Bytes += l.Bytes()

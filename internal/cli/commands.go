@@ -34,7 +34,9 @@ func Commands(load LoadConfig) []*ucli.Command {
 	a := app{load: load, clock: engine.SystemClock{}}
 	return []*ucli.Command{
 		a.status(),
-		group("stream", "Look at streams", a.streamList(), a.streamDescribe()),
+		group("stream", "Create, change, look at and delete streams", a.streamCommands()...),
+		group("namespace", "Create, change, look at and delete namespaces",
+			a.namespaceCreate(), a.namespaceList(), a.namespaceDescribe(), a.namespaceSet(), a.namespaceDelete()),
 		group("table", "Look at tables, prove and reset them", a.tableList(), a.tableDescribe(), a.tableHead(), a.tableVerify(), a.tableReset()),
 		a.inspect(),
 		a.compact(),

@@ -66,7 +66,7 @@ func TestTheBinaryEndsWithTheRightCode(t *testing.T) {
 		"help":                        {[]string{"table", "head", "--help"}, 0, ""},
 		"no such directory":           {[]string{"status", "--data-dir", dir + "/absent"}, 1, "does not exist"},
 		"no such table":               {[]string{"table", "head", "no.such"}, 1, "table ls"},
-		"no such stream":              {[]string{"stream", "describe", "no/such"}, 1, "not found"},
+		"no such stream":              {[]string{"stream", "describe", "no/such"}, 1, "no such stream"},
 		"no such object":              {[]string{"inspect", "wal/s00/1/none"}, 1, "wal/s00/1/none"},
 		"no such revision":            {[]string{"inspect", "s00@99"}, 1, "not found"},
 		"no such shard":               {[]string{"inspect", "s77@1"}, 2, "s00@17"},

@@ -92,7 +92,7 @@ func (in *invocation) confirm(question string) error {
 	// An input that ends or fails has not confirmed.
 	answer, _ := bufio.NewReader(in.stdin).ReadString('\n')
 	if strings.TrimSpace(answer) != "yes" {
-		return usagef("not confirmed; nothing was changed")
+		return usagef("not confirmed; nothing was changed; pass --yes to confirm without being asked")
 	}
 	return nil
 }
