@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -27,12 +28,20 @@ import (
 // that it names.
 const childVariable = "LAKESTREAM_TEST_CHILD_DIR"
 
+// nameVariable names a child that is one of several: it takes no lease and goes on
+// when a put fails, with the next number.
+const nameVariable = "LAKESTREAM_TEST_CHILD_NAME"
+
 const leaseTTL = time.Minute
 
 // beChild takes a lease in the directory and puts numbered records for ever,
 // printing each number once it is acknowledged.
 func beChild(dir string) int {
-	err := putForEver(context.Background(), dir)
+	put := putForEver
+	if os.Getenv(nameVariable) != "" {
+		put = putInSpiteOfAll
+	}
+	err := put(context.Background(), dir)
 	fmt.Fprintln(os.Stderr, err)
 	return 1
 }
@@ -58,15 +67,35 @@ func putForEver(ctx context.Context, dir string) error {
 	}
 }
 
+// putInSpiteOfAll puts numbered records under the child's name for ever.
+func putInSpiteOfAll(ctx context.Context, dir string) error {
+	s, err := natskv.OpenEmbedded(ctx, embedded(dir))
+	if err != nil {
+		return err
+	}
+	log, err := s.Log(ctx, "s00")
+	if err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		if _, err := log.Put(ctx, fmt.Appendf(nil, "%s %d", os.Getenv(nameVariable), n)); err != nil {
+			time.Sleep(5 * time.Millisecond)
+			continue
+		}
+		fmt.Println(n)
+	}
+}
+
 type child struct {
 	command *exec.Cmd
 	output  *bufio.Scanner
+	acked   []int // what was read of the output
 }
 
-func startChild(t *testing.T, dir string) *child {
+func startChild(t *testing.T, dir string, environment ...string) *child {
 	t.Helper()
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0]) //nolint:gosec // ourselves
-	command.Env = append(os.Environ(), childVariable+"="+dir)
+	command.Env = append(append(os.Environ(), childVariable+"="+dir), environment...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	require.NoError(t, err)
@@ -82,6 +111,7 @@ func (c *child) acknowledged(t *testing.T, n int) {
 	for c.output.Scan() {
 		got, err := strconv.Atoi(c.output.Text())
 		require.NoError(t, err)
+		c.acked = append(c.acked, got)
 		if got >= n {
 			return
 		}
@@ -98,6 +128,7 @@ func (c *child) kill(t *testing.T) int {
 	for c.output.Scan() {
 		if n, err := strconv.Atoi(c.output.Text()); err == nil {
 			last = n
+			c.acked = append(c.acked, n)
 		}
 	}
 	_ = c.command.Wait() // killed
@@ -188,4 +219,50 @@ func TestAProcessJoinsThisOne(t *testing.T) {
 	require.True(t, s.Holds())
 	require.Zero(t, s.Reconnects())
 	checkChildRecords(t, replay(t, log), last)
+}
+
+// Given several processes on one directory, when the holder of now is killed again
+// and again, then one of the others takes over each time, and in the end every record
+// that any of them was acknowledged is there once.
+func TestProcessesTakeOverFromEachOther(t *testing.T) {
+	dir := t.TempDir()
+	running := map[int]*child{} // by process id
+	var all []*child
+	for i := range 3 { // at once: who loses the race for the lock joins
+		c := startChild(t, dir, fmt.Sprintf("%s=p%d", nameVariable, i))
+		running[c.command.Process.Pid] = c
+		all = append(all, c)
+	}
+	for len(running) > 0 {
+		holder := 0
+		eventually(t, func() bool {
+			data, err := os.ReadFile(filepath.Join(dir, "port.json"))
+			var p portFile
+			if err != nil || json.Unmarshal(data, &p) != nil {
+				return false
+			}
+			holder = p.PID
+			return running[holder] != nil
+		})
+		for _, c := range running {
+			before := 0
+			if len(c.acked) > 0 {
+				before = c.acked[len(c.acked)-1]
+			}
+			c.acknowledged(t, before+20)
+		}
+		running[holder].kill(t)
+		delete(running, holder)
+	}
+
+	count := map[string]int{}
+	for _, text := range replay(t, openLog(t, openDir(t, dir))) {
+		count[text]++
+	}
+	for i, c := range all {
+		require.NotEmpty(t, c.acked)
+		for _, n := range c.acked {
+			require.Equal(t, 1, count[fmt.Sprintf("p%d %d", i, n)], "record %d of process %d", n, i)
+		}
+	}
 }
