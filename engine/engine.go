@@ -232,7 +232,7 @@ func (e *Engine) openView(ctx context.Context, sh base.Shard) (*shard.View, erro
 		return nil, fmt.Errorf("opening the log of %s: %w", sh, err)
 	}
 	return shard.OpenView(ctx, shard.ViewOptions{
-		Cluster: e.identity.Cluster, Shard: sh, Log: commits, Reconnects: e.coordination.Reconnects,
+		Cluster: e.identity.Cluster, Shard: sh, Log: commits, Checkpoints: e.loader(sh), Reconnects: e.coordination.Reconnects,
 		Clock: e.clock, Logger: e.logger, Entropy: rand.Reader,
 	})
 }

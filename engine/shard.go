@@ -33,8 +33,11 @@ type shardEngine struct {
 	tables     map[base.StreamID]commit.Status
 	wrote      map[base.StreamID]bool
 	closed     bool
+	collection collection
 
 	draining atomic.Bool
+	// waiting counts appends that wait for the index to become shorter.
+	waiting atomic.Int64
 }
 
 func newShardEngine(e *Engine, sh base.Shard, view *shard.View) *shardEngine {
@@ -61,12 +64,14 @@ func (e *Engine) startJobs(running context.Context) {
 	e.jobs.Go(func() { leases.FenceDead(running, e.shardLedgers(), e.coordination.Reconnects) })
 	e.jobs.Go(func() { leases.Upgrade(running, e.allLedgers(), e.coordination.Reconnects) })
 	e.jobs.Go(func() { e.publishProblems(running) })
+	e.startHistory(running, leases)
 	if e.opts.Compaction.Disabled {
 		return
 	}
 	for _, s := range e.shards {
 		e.jobs.Go(func() { leases.Run(running, "compact."+s.shard.String(), s.driver.Run) })
 		e.jobs.Go(func() { s.superviseTables(running, leases) })
+		e.jobs.Go(func() { leases.Run(running, "gc."+s.shard.String(), s.collect) })
 	}
 }
 

@@ -78,7 +78,7 @@ func (b Bootstrap) agree(ctx context.Context) (Identity, error) {
 	switch {
 	case doc == nil && object != nil:
 		return Identity{}, fmt.Errorf("the object store %s holds a cluster that the coordination store %s does not know: "+
-			"check that both settings name the same cluster; if coordination was lost, restore it: %w", b.Objects, b.Coordination, base.ErrForeign)
+			"check that both settings name the same cluster; if coordination was lost, stop every instance and run lakestream recover: %w", b.Objects, b.Coordination, base.ErrForeign)
 	case doc == nil && b.MustExist:
 		return Identity{}, fmt.Errorf("no cluster in %s: run a pipeline that writes to it first: %w", b.Objects, base.ErrNotFound)
 	case doc == nil:
@@ -96,7 +96,7 @@ func (b Bootstrap) create(ctx context.Context) (Identity, error) {
 	if b.Shards < 1 || b.Shards > base.MaxShards {
 		return Identity{}, fmt.Errorf("shards %d: want 1 to %d: %w", b.Shards, base.MaxShards, base.ErrInvalid)
 	}
-	if err := b.refuseObjects(ctx, base.WALPrefix, base.CompactedPrefix); err != nil {
+	if err := b.refuseObjects(ctx, base.WALPrefix, base.CompactedPrefix, base.CheckpointPrefix, base.SegmentPrefix); err != nil {
 		return Identity{}, err
 	}
 	id, err := newIdentity(b.Shards, b.Clock, b.Entropy)
@@ -151,7 +151,7 @@ func (b Bootstrap) finish(ctx context.Context, doc []byte) (Identity, error) {
 	if b.MustExist {
 		return Identity{}, fmt.Errorf("the cluster in %s is not complete: run a pipeline that writes to it first: %w", b.Objects, base.ErrNotFound)
 	}
-	if err := b.refuseObjects(ctx, base.WALPrefix, base.CompactedPrefix); err != nil {
+	if err := b.refuseObjects(ctx, base.WALPrefix, base.CompactedPrefix, base.CheckpointPrefix, base.SegmentPrefix); err != nil {
 		return Identity{}, err
 	}
 	return id, writeObject(ctx, b.Objects, doc)
@@ -190,7 +190,10 @@ func (b Bootstrap) beginLog(ctx context.Context, id Identity, shard base.Shard) 
 	if err != nil || begun {
 		return err
 	}
-	prefixes := []string{base.WALPrefix + shard.String() + "/", base.CompactedPrefix + shard.String() + "/"}
+	prefixes := []string{
+		base.WALPrefix + shard.String() + "/", base.CompactedPrefix + shard.String() + "/",
+		base.CheckpointPrefix + shard.String() + "/", base.SegmentPrefix + shard.String() + "/",
+	}
 	if err := b.refuseObjects(ctx, prefixes...); err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (a *Archiver) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		a.report(err)
+		a.report(ctx, err)
 		select {
 		case <-a.opts.Clock.After(a.opts.Interval):
 		case <-ctx.Done():
@@ -65,7 +65,7 @@ func (a *Archiver) Run(ctx context.Context) {
 }
 
 // report tells of trouble once, and when it is over.
-func (a *Archiver) report(err error) {
+func (a *Archiver) report(ctx context.Context, err error) {
 	a.mu.Lock()
 	before := a.trouble
 	a.trouble = err
@@ -79,7 +79,7 @@ func (a *Archiver) report(err error) {
 		if errors.Is(err, base.ErrCorrupt) {
 			level = slog.LevelError
 		}
-		logger.Log(context.Background(), level, "the commit log is not archived; what comes now could not be recovered", "reason", err.Error())
+		logger.Log(ctx, level, "the commit log is not archived; what comes now could not be recovered", "reason", err.Error())
 	case err == nil && before != nil && !errors.Is(before, errInterrupted):
 		logger.Info("the commit log is archived again")
 	}
@@ -168,7 +168,7 @@ func (a *Archiver) tick(ctx context.Context, b *batch) error {
 	if behind {
 		return fmt.Errorf("%w: silent at revision %d", errInterrupted, b.last())
 	}
-	a.report(nil)
+	a.report(ctx, nil)
 	return nil
 }
 

@@ -39,7 +39,7 @@ func TestTheArchiveAloneGivesTheState(t *testing.T) {
 	for i := range 5 {
 		w.create(view, 10*i, 10)
 		w.server.Stray(testShard.String(), nil)
-		w.until("the marker is folded", func() bool { return view.Revision() == base.Revision(11*(i+1)+1) })
+		w.until("the marker is folded", func() bool { return int(view.Revision()) == 11*(i+1)+1 }) //nolint:gosec // small
 		w.archive(view)
 		w.requireRebuilds(view)
 	}
@@ -62,11 +62,12 @@ func TestAnIdleShardIsArchivedOnce(t *testing.T) {
 		}
 		return blob.Fault{}
 	}
+	archiver := w.archiver(view)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.archiver(view).Run(ctx)
+		archiver.Run(ctx)
 	}()
 	for range 100 {
 		w.clock.Advance(5 * time.Second)
@@ -85,8 +86,8 @@ func TestTwoArchiversDoNoHarm(t *testing.T) {
 	view := w.view()
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
-	for range 2 {
-		ended.Go(func() { w.archiver(view).Run(ctx) })
+	for _, archiver := range []*history.Archiver{w.archiver(view), w.archiver(view)} {
+		ended.Go(func() { archiver.Run(ctx) })
 	}
 	for i := range 20 {
 		w.create(view, 10*i, 10)
@@ -102,11 +103,12 @@ func TestTwoArchiversDoNoHarm(t *testing.T) {
 func TestWhatTheViewHasAtTheEndIsArchivedToo(t *testing.T) {
 	w := newWorld(t)
 	view := w.view()
+	archiver := w.archiver(view)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.archiver(view).Run(ctx)
+		archiver.Run(ctx)
 	}()
 	w.until("the first record is archived", func() bool { return w.archived() == 1 })
 	w.create(view, 0, 10)

@@ -47,6 +47,8 @@ type Checkpointer struct {
 	// then. Both are guarded by mu.
 	seen  base.Revision
 	bytes int64
+	// began is the log's time at the first look.
+	began base.Millis // guarded by mu
 	// trouble is why the last attempt failed.
 	trouble error // guarded by mu
 }
@@ -64,7 +66,7 @@ func (c *Checkpointer) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.report(err)
+		c.report(ctx, err)
 		select {
 		case <-c.opts.Clock.After(c.opts.Interval):
 		case <-ctx.Done():
@@ -74,7 +76,7 @@ func (c *Checkpointer) Run(ctx context.Context) {
 }
 
 // report tells of trouble once, and when it is over.
-func (c *Checkpointer) report(err error) {
+func (c *Checkpointer) report(ctx context.Context, err error) {
 	c.mu.Lock()
 	before := c.trouble
 	c.trouble = err
@@ -86,7 +88,7 @@ func (c *Checkpointer) report(err error) {
 		if !errors.Is(err, base.ErrUnavailable) {
 			level = slog.LevelError
 		}
-		logger.Log(context.Background(), level, "no checkpoint could be made; the log grows until one can", "reason", err.Error())
+		logger.Log(ctx, level, "no checkpoint could be made; the log grows until one can", "reason", err.Error())
 	case err == nil && before != nil:
 		logger.Info("checkpoints can be made again")
 	}
@@ -105,35 +107,34 @@ func (c *Checkpointer) RunOnce(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	segments, err := listSegments(ctx, c.opts.Objects, c.opts.Shard)
-	if err != nil {
-		return false, err
-	}
-	if !c.opts.Due.Reached(c.progress(p, segments)) {
+	if !c.opts.Due.Reached(c.progress(p)) {
 		return false, nil
 	}
 	return true, c.Checkpoint(ctx)
 }
 
-// progress measures what came since the newest checkpoint.
-func (c *Checkpointer) progress(p *Pointer, segments []StoredSegment) Progress {
+// progress measures what came since the newest checkpoint, or since the first look
+// where there is none.
+func (c *Checkpointer) progress(p *Pointer) (now Progress) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	newest := Ref{}
 	if p != nil {
 		newest = p.Current
 	}
-	stored := Stored{Segments: segments}
-	now := Progress{Segments: stored.after(newest.Revision)}
+	total := c.opts.View.LogBytes()
 	c.opts.View.Inspect(func(s *shard.State) {
+		if c.began == 0 {
+			c.began = s.Time()
+		}
+		if p == nil {
+			newest.Time = c.began
+		}
 		if s.Revision() > newest.Revision {
 			now.Records = uint64(s.Revision() - newest.Revision)
-		}
-		if newest.Revision > 0 {
 			now.Age = time.Duration(s.Time()-newest.Time) * time.Millisecond
 		}
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	total := c.opts.View.LogBytes()
 	if c.seen != newest.Revision {
 		c.seen, c.bytes = newest.Revision, total
 	}

@@ -14,18 +14,16 @@ type Due struct {
 	Records uint64
 	// Bytes are those of the records.
 	Bytes int64
-	// Age is by the log's own time, of the newest record.
+	// Age is by the log's own time, of the newest record. It also bounds how many
+	// segments a recovery has to fold.
 	Age time.Duration
-	// Segments is how many archived segments a recovery would have to fold.
-	Segments int
 }
 
 // Progress is what has come together since the newest checkpoint.
 type Progress struct {
-	Records  uint64
-	Bytes    int64
-	Age      time.Duration
-	Segments int
+	Records uint64
+	Bytes   int64
+	Age     time.Duration
 }
 
 // Reached reports whether a checkpoint is due.
@@ -35,8 +33,7 @@ func (d Due) Reached(p Progress) bool {
 	}
 	return d.Records > 0 && p.Records >= d.Records ||
 		d.Bytes > 0 && p.Bytes >= d.Bytes ||
-		d.Age > 0 && p.Age >= d.Age ||
-		d.Segments > 0 && p.Segments >= d.Segments
+		d.Age > 0 && p.Age >= d.Age
 }
 
 // Stored is what the object store holds of a shard's history, in the order of keys.
@@ -63,16 +60,6 @@ func (s *Stored) Archived() base.Revision {
 		return 0
 	}
 	return slices.MaxFunc(s.Segments, func(a, b StoredSegment) int { return cmp.Compare(a.To, b.To) }).To
-}
-
-// after returns how many segments lie wholly after a revision.
-func (s *Stored) after(revision base.Revision) (n int) {
-	for _, g := range s.Segments {
-		if g.From > revision {
-			n++
-		}
-	}
-	return n
 }
 
 // Tidying is what a newer checkpoint makes dispensable.

@@ -12,17 +12,17 @@ import (
 )
 
 func TestACheckpointIsDueWhenEnoughHasComeTogether(t *testing.T) {
-	due := history.Due{Records: 100, Bytes: 1000, Age: time.Minute, Segments: 10}
+	due := history.Due{Records: 100, Bytes: 1000, Age: time.Minute}
 	for name, try := range map[string]struct {
 		history.Progress
 		want bool
 	}{
-		"nothing":       {history.Progress{Age: time.Hour, Bytes: 5000, Segments: 50}, false},
-		"little":        {history.Progress{Records: 99, Bytes: 999, Age: 59 * time.Second, Segments: 9}, false},
+		"nothing":       {history.Progress{Age: time.Hour, Bytes: 5000}, false},
+		"little":        {history.Progress{Records: 99, Bytes: 999, Age: 59 * time.Second}, false},
 		"many records":  {history.Progress{Records: 100}, true},
 		"large records": {history.Progress{Records: 1, Bytes: 1000}, true},
 		"an old one":    {history.Progress{Records: 1, Age: time.Minute}, true},
-		"many segments": {history.Progress{Records: 1, Segments: 10}, true},
+		"many segments": {history.Progress{Records: 1}, true},
 	} {
 		require.Equal(t, try.want, due.Reached(try.Progress), name)
 	}

@@ -102,11 +102,12 @@ func (w *world) archiver(v history.View) *history.Archiver {
 // archive runs an archiver until everything that the view shows is archived.
 func (w *world) archive(v *shard.View) {
 	w.t.Helper()
+	archiver := w.archiver(v)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var ended atomic.Bool
 	go func() {
 		defer ended.Store(true)
-		w.archiver(v).Run(ctx)
+		archiver.Run(ctx)
 	}()
 	w.until("the archive reaches the view", func() bool { return w.archived() >= v.Revision() })
 	cancel()

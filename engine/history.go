@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/history"
+	"github.com/lakestream-go/lakestream/internal/shard"
+	"github.com/lakestream-go/lakestream/internal/worker"
+)
+
+const (
+	// archiveEvery is how much of the commit log's time a recovery may lack.
+	archiveEvery = 5 * time.Second
+	// checkpointLook is how often it is asked whether a checkpoint is due.
+	checkpointLook = 10 * time.Second
+)
+
+// checkpointDue bounds the history that the coordination store holds, which is
+// twice this at most, and what a start has to fold.
+var checkpointDue = history.Due{Records: 20_000, Bytes: 64 << 20, Age: 10 * time.Minute}
+
+// loader finds the checkpoints of a shard.
+func (e *Engine) loader(sh base.Shard) history.Loader {
+	return history.Loader{
+		Cluster: e.identity.Cluster, Shard: sh, Documents: e.coordination.Documents(), Objects: e.objects, Logger: e.logger,
+	}
+}
+
+// startHistory makes checkpoints of every shard and archives its commit log, until
+// running ends.
+func (e *Engine) startHistory(running context.Context, leases worker.Leases) {
+	for _, sh := range e.identity.Logs() {
+		e.jobs.Go(func() { leases.Run(running, "archive."+sh.String(), e.archive(sh)) })
+		e.jobs.Go(func() { leases.Run(running, "checkpoint."+sh.String(), e.checkpoint(sh)) })
+	}
+}
+
+// viewOf returns the view of any log, meta included.
+func (e *Engine) viewOf(sh base.Shard) *shard.View {
+	if sh == base.MetaShard {
+		return e.meta
+	}
+	return e.shards[sh].view
+}
+
+func (e *Engine) archive(sh base.Shard) func(context.Context) {
+	return func(ctx context.Context) {
+		commits, err := e.coordination.Log(ctx, sh.String())
+		if err != nil {
+			e.logger.Debug("archiving is begun again", "shard", sh.String(), "reason", err.Error())
+			return
+		}
+		history.NewArchiver(history.ArchiverOptions{
+			Cluster: e.identity.Cluster, Shard: sh, Log: commits, Objects: e.objects, View: e.viewOf(sh),
+			Interval: archiveEvery, Clock: e.clock, Logger: e.logger,
+		}).Run(ctx)
+	}
+}
+
+func (e *Engine) checkpoint(sh base.Shard) func(context.Context) {
+	return func(ctx context.Context) {
+		commits, err := e.coordination.Log(ctx, sh.String())
+		if err != nil {
+			e.logger.Debug("making checkpoints is begun again", "shard", sh.String(), "reason", err.Error())
+			return
+		}
+		history.NewCheckpointer(history.CheckpointerOptions{
+			Loader: e.loader(sh), Log: commits, View: e.viewOf(sh), Instance: e.instance,
+			Due: checkpointDue, Interval: checkpointLook, Clock: e.clock,
+		}).Run(ctx)
+	}
+}
