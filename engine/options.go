@@ -12,6 +12,7 @@ import (
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/coord/natskv"
+	"github.com/lakestream-go/lakestream/internal/gc"
 )
 
 // DefaultDataDir is where an engine keeps its state unless told otherwise.
@@ -33,7 +34,12 @@ type Options struct {
 	Catalog    CatalogOptions
 	WAL        WALOptions
 	Compaction CompactionOptions
+	Reclaim    ReclaimOptions
 
+	// MaxIndexEntries makes the appends of a shard wait while the indexes of its
+	// logs have more entries together, until compaction makes them shorter; 4
+	// million by default, about 200 MiB of memory in every instance.
+	MaxIndexEntries int
 	// CacheBytes bounds the cache of fetched WAL blocks; 128 MiB by default.
 	CacheBytes int64
 	// LeaseTTL is how long others wait for an instance that is gone before
@@ -102,6 +108,15 @@ type CompactionOptions struct {
 	MaxMemoryBytes int64
 }
 
+// ReclaimOptions say how old records and unused objects are given up.
+type ReclaimOptions struct {
+	// Interval is how often retention is looked at; 30 s.
+	Interval time.Duration
+	// Grace is how long an object that nothing refers to is kept for readers that
+	// found it before; 10 min, at least 1 s.
+	Grace time.Duration
+}
+
 const (
 	kib = 1 << 10
 	mib = 1 << 20
@@ -119,6 +134,9 @@ func (o Options) WithDefaults() Options {
 	setDefault(&o.Compaction.Interval, time.Minute)
 	setDefault(&o.Compaction.TargetBytes, 256*mib)
 	setDefault(&o.Compaction.MaxMemoryBytes, 256*mib)
+	setDefault(&o.Reclaim.Interval, 30*time.Second)
+	setDefault(&o.Reclaim.Grace, gc.Grace)
+	setDefault(&o.MaxIndexEntries, 4_000_000)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -174,6 +192,9 @@ func (o Options) Validate() error {
 		atLeast("lease_ttl", o.LeaseTTL, 5*time.Second),
 		atLeast("compaction.interval", o.Compaction.Interval, time.Second),
 		atLeast("drain_timeout", o.DrainTimeout, time.Second),
+		atLeast("reclaim interval", o.Reclaim.Interval, 100*time.Millisecond),
+		atLeast("reclaim grace", o.Reclaim.Grace, time.Second),
+		between("max index entries", int64(o.MaxIndexEntries), 1000, 1<<31),
 	}
 	if o.WAL.Compression != "zstd" && o.WAL.Compression != "none" {
 		errs = append(errs, fmt.Errorf("wal.compression %q: want zstd or none: %w", o.WAL.Compression, base.ErrInvalid))

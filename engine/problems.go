@@ -224,6 +224,13 @@ func (s *shardEngine) problems() (all []Problem) {
 			NextAction: "see the reason; they wait, and go on by themselves when it is gone",
 		})
 	}
+	if n := s.waiting.Load(); n > 0 {
+		all = append(all, Problem{
+			What: "appends of shard " + s.shard.String(), Reason: fmt.Sprintf("%d wait because the index of its logs is full", n),
+			NextAction: "see why compaction is behind; they go on by themselves",
+		})
+	}
+	all = append(all, s.collectionProblems()...)
 	_, logs := s.driver.Troubles()
 	for _, id := range slices.SortedFunc(maps.Keys(logs), base.LogID.Compare) {
 		all = append(all, Problem{

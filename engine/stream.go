@@ -172,6 +172,9 @@ func (s *Stream) Append(ctx context.Context, batch *Batch) error {
 		}
 		l.Stream = s.info.ID
 	}
+	if err := s.shard.awaitIndex(ctx); err != nil {
+		return fmt.Errorf("appending to %s: %w", s.Name(), err)
+	}
 	writer, err := s.shard.openWriter(s.info.ID)
 	if err != nil {
 		return fmt.Errorf("appending to %s: %w", s.Name(), err)

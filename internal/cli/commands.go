@@ -40,6 +40,7 @@ func Commands(load LoadConfig) []*ucli.Command {
 		group("table", "Look at tables, prove and reset them", a.tableList(), a.tableDescribe(), a.tableHead(), a.tableVerify(), a.tableReset()),
 		a.inspect(),
 		a.compact(),
+		a.gc(),
 	}
 }
 
