@@ -164,9 +164,8 @@ func TestTheOutputsDefaults(t *testing.T) {
 	require.Zero(t, out.StreamConfig.Partitions)
 	require.Empty(t, out.StreamConfig.Table.SystemColumns)
 	out.StreamConfig.Table.SystemColumns = nil
-	require.True(t, *out.StreamConfig.Table.Enabled)
-	out.StreamConfig.Table.Enabled = nil
-	require.Zero(t, out.StreamConfig.Table, "nothing else is changed of a stream that exists")
+	require.Zero(t, out.StreamConfig.Table, "nothing is changed of a stream that exists")
+	require.Zero(t, out.StreamConfig.Retention)
 	require.True(t, out.Metadata.IsEmpty())
 	require.True(t, out.Batching.IsNoop())
 }

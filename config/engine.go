@@ -15,7 +15,7 @@ func engineFields(dataDir string) []*service.ConfigField {
 			Description("Directory for whatever has no other place below: the embedded NATS server's store, objects, the table catalog, the warehouse. It must be on a local disk. Processes on one directory share one NATS server."),
 		service.NewIntField(fieldShards).Default(4).Advanced().LintRule(lintBetween(1, engine.MaxShards)).
 			Description("Number of commit shards of a cluster that is created: 1 to 64. An existing cluster keeps its own."),
-		natsField(), storageField(), catalogField(), walField(), compactionField(),
+		natsField(), storageField(), catalogField(), namespacesField(), walField(), compactionField(),
 		size(fieldCacheBytes, "Size of the cache of fetched log blocks.").Default("128MiB").Advanced(),
 		duration(fieldDrainTimeout, "How long a closing pipeline waits until its tables hold everything that it wrote. Keep it below `shutdown_timeout`; raise both for batch jobs. What is left is caught up by the next engine on the cluster.").
 			Default("15s").Advanced(),
@@ -103,6 +103,7 @@ func ParseEngine(conf *service.ParsedConfig) (engine.Options, error) {
 			TargetBytes:    v.size(fieldCompaction, fieldTargetBytes),
 			MaxMemoryBytes: v.size(fieldCompaction, fieldMaxMemoryBytes),
 		},
+		Namespaces:   v.namespaces(),
 		CacheBytes:   v.size(fieldCacheBytes),
 		DrainTimeout: v.duration(fieldDrainTimeout),
 	}

@@ -29,6 +29,7 @@ const (
 	fieldMaxMemoryBytes    = "max_memory_bytes"
 	fieldCacheBytes        = "cache_bytes"
 	fieldDrainTimeout      = "drain_timeout"
+	fieldNamespaces        = "namespaces"
 )
 
 // Names of the fields of the output and of its table.
@@ -48,6 +49,15 @@ const (
 	fieldName          = "name"
 	fieldCommit        = "commit"
 	fieldSystemColumns = "system_columns"
+)
+
+// Names of the fields of a retention.
+const (
+	fieldRetention     = "retention"
+	fieldTime          = "time"
+	fieldBytes         = "bytes"
+	fieldWaitForTables = "wait_for_tables"
+	fieldWaitForGroups = "wait_for_groups"
 )
 
 // Names of the fields of the input.

@@ -12,6 +12,8 @@ import (
 const (
 	sizePattern     = `^[0-9]+(\\.[0-9]+)? *([kKmMgGtT][iI]?)?[bB]?$`
 	durationPattern = `^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	amountPattern   = `^(unlimited|[0-9]+(\\.[0-9]+)? *([kKmMgGtT][iI]?)?[bB]?)$`
+	spanPattern     = `^(unlimited|([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`
 	streamPattern   = `^([A-Za-z0-9._-]{1,128}/)?[A-Za-z0-9._-]{1,128}$`
 	namePattern     = `^[A-Za-z0-9._-]{1,128}$`
 	selectorPattern = `^([A-Za-z0-9._-]{1,128}/)?[A-Za-z0-9._-]{1,128}(:[0-9]+(-[0-9]+)?(:[0-9]+)?)?$`
@@ -22,6 +24,8 @@ const (
 const (
 	wantSize     = "want a size like 8MiB, 64KiB or 1GB"
 	wantDuration = "want a duration like 250ms, 10s or 1h"
+	wantAmount   = "want a size like 10GiB, or unlimited"
+	wantSpan     = "want a duration like 168h, or unlimited"
 	wantStream   = "want namespace/name or name, each of 1 to 128 of the characters A-Z a-z 0-9 . _ -"
 	wantName     = "want 1 to 128 of the characters A-Z a-z 0-9 . _ -"
 	wantSelector = "want namespace/name, namespace/name:0-3 for partitions, or namespace/name:0:100 for a partition and its start offset"

@@ -96,6 +96,7 @@ func outputFields() []*service.ConfigField {
 			Description("Batches in flight, bounded by `wal.max_buffered_bytes`. With 1 (and one pipeline thread) the log has the order of the input, and every batch is written at once."),
 		service.NewBatchPolicyField(fieldBatching).Advanced().LintRule(lintBatching).
 			Description("A batch policy, rarely needed. It needs a `period`."),
+		retentionField(),
 		tableField(),
 		engineField(),
 	}
@@ -106,15 +107,17 @@ func outputFields() []*service.ConfigField {
 func ParseOutput(conf *service.ParsedConfig) (Output, error) {
 	v := values{conf: conf}
 	out := Output{
-		Stream:       v.interpolated(fieldStream),
-		MaxStreams:   v.count(fieldMaxStreams),
-		StreamConfig: engine.StreamConfig{Partitions: read(&v, conf.FieldInt, fieldPartitions), Table: v.table(fieldTable)},
-		Key:          v.interpolated(fieldKey),
-		Partition:    v.interpolated(fieldPartition),
-		TimestampMS:  v.interpolated(fieldTimestampMS),
-		Metadata:     read(&v, conf.FieldMetadataFilter, fieldMetadata),
-		MaxInFlight:  v.count(fieldMaxInFlight),
-		Batching:     read(&v, conf.FieldBatchPolicy, fieldBatching),
+		Stream:     v.interpolated(fieldStream),
+		MaxStreams: v.count(fieldMaxStreams),
+		StreamConfig: engine.StreamConfig{
+			Partitions: read(&v, conf.FieldInt, fieldPartitions), Table: v.table(fieldTable), Retention: v.retention(fieldRetention),
+		},
+		Key:         v.interpolated(fieldKey),
+		Partition:   v.interpolated(fieldPartition),
+		TimestampMS: v.interpolated(fieldTimestampMS),
+		Metadata:    read(&v, conf.FieldMetadataFilter, fieldMetadata),
+		MaxInFlight: v.count(fieldMaxInFlight),
+		Batching:    read(&v, conf.FieldBatchPolicy, fieldBatching),
 	}
 	v.checkStream(&out)
 	if n := out.StreamConfig.Partitions; n < 0 || n > engine.MaxPartitions {

@@ -8,13 +8,22 @@ import (
 
 // tableField returns the object that says how a stream becomes a table.
 func tableField() *service.ConfigField {
-	return service.NewObjectField(fieldTable,
-		service.NewBoolField(fieldEnabled).Default(true).
-			Description("Whether the stream has a table."),
+	name := service.NewStringField(fieldName).Default("").LintRule(lintPattern(namePattern, wantName)).
+		Description("The table's name. Empty means the stream's, with dots replaced by underscores. What cannot become a row goes to the table of this name with the suffix `_dlt`.")
+	return service.NewObjectField(fieldTable, tableFields(name)...).
+		Description("The stream's Iceberg table. What is set here is applied when the output connects; what is not keeps what the stream has, or is inherited from its namespace. How payloads become rows: https://github.com/lakestream-go/lakestream/blob/main/docs/tables.md")
+}
+
+// tableFields returns the fields of a table, of which only a stream's has a name.
+func tableFields(name ...*service.ConfigField) []*service.ConfigField {
+	fields := []*service.ConfigField{
+		service.NewBoolField(fieldEnabled).Optional().
+			Description("Whether the stream has a table. It has one unless it is told otherwise."),
 		service.NewStringField(fieldNamespace).Default("").LintRule(lintPattern(namePattern, wantName)).
 			Description("The table's namespace. Empty means the stream's, with dots replaced by underscores."),
-		service.NewStringField(fieldName).Default("").LintRule(lintPattern(namePattern, wantName)).
-			Description("The table's name. Empty means the stream's, with dots replaced by underscores. What cannot become a row goes to the table of this name with the suffix `_dlt`."),
+	}
+	fields = append(fields, name...)
+	return append(fields,
 		service.NewObjectField(fieldCommit,
 			duration(fieldInterval, "Time between snapshots, by default `10s`, at least `1s`.").Optional().Example("10s"),
 		).Advanced().Description("When the table gets a snapshot."),
@@ -22,14 +31,13 @@ func tableField() *service.ConfigField {
 			LintRule(lintOneOf("partition", "offset", "timestamp", "key", "headers")).
 			Description("Columns that every row has beside its own: `partition`, `offset`, `timestamp`, `key`, `headers`, named with two underscores before. Empty means the first three; the first two are always needed.").
 			Example([]string{"partition", "offset", "timestamp", "key"}),
-	).Description("The stream's Iceberg table. What is set here is applied when the output connects; what is not keeps what the stream has. How payloads become rows: https://github.com/lakestream-go/lakestream/blob/main/docs/tables.md")
+	)
 }
 
 // table reads a table object.
 func (v *values) table(path string) engine.TablePolicy {
-	enabled := v.flag(path, fieldEnabled)
 	policy := engine.TablePolicy{
-		Enabled:        &enabled,
+		Enabled:        v.optionalFlag(path, fieldEnabled),
 		Namespace:      v.text(path, fieldNamespace),
 		Name:           v.text(path, fieldName),
 		CommitInterval: v.duration(path, fieldCommit, fieldInterval),
