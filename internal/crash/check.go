@@ -174,6 +174,9 @@ func (c *checker) checkLedgers(dir string) error {
 			if !ok {
 				return fmt.Errorf("%s: acknowledged %+v is lost", path, ack)
 			}
+			if ack.Offset == Somewhere {
+				ack.Offset = found.Offset
+			}
 			if found != ack {
 				return fmt.Errorf("%s: acknowledged %+v is at %+v", path, ack, found)
 			}

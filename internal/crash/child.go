@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +45,11 @@ type Spec struct {
 	Shared *Shared `json:"shared,omitempty"`
 	// StopFile, where set, makes the appenders stop once it exists.
 	StopFile string `json:"stop_file,omitempty"`
+	// Producer, where set, makes the appends idempotent: each appender is a producer
+	// of its own, which goes on where the lives Before, with the same Producer, have
+	// got to, and sends again what they have no acknowledgement for.
+	Producer string   `json:"producer,omitempty"`
+	Before   []string `json:"before,omitempty"`
 	// Patience is how long a life waits for what does not answer when it starts.
 	Patience time.Duration `json:"patience"`
 }
@@ -164,13 +171,23 @@ func (s *Spec) append(ctx context.Context, e *engine.Engine, book *ledger) error
 func (s *Spec) appender(ctx context.Context, index int, streams []*engine.Stream, book *ledger) error {
 	var batch engine.Batch
 	clock := base.SystemClock{}
-	records := newAttempts(s.Life, index)
+	records := newAttempts(cmp.Or(s.Producer, s.Life), index)
+	done, err := s.acknowledgedBefore()
+	if err != nil {
+		return err
+	}
 	for n := range s.Batches {
 		if s.stopped() {
 			return nil
 		}
 		stream := streams[(index+n)%len(streams)]
 		names := records.next(&batch, stream.Partitions())
+		if s.Producer != "" {
+			records.identify(&batch, stream.Name())
+		}
+		if allIn(done, names) {
+			continue
+		}
 		if err := stream.Append(ctx, &batch); err != nil {
 			return err
 		}
@@ -184,6 +201,33 @@ func (s *Spec) appender(ctx context.Context, index int, streams []*engine.Stream
 		<-clock.After(s.Pause)
 	}
 	return nil
+}
+
+// acknowledgedBefore returns what the lives before this one were told to be durable.
+func (s *Spec) acknowledgedBefore() (map[string]bool, error) {
+	done := make(map[string]bool)
+	for _, life := range s.Before {
+		acks, err := ReadLedger(ledgerPath(s.Dir, life))
+		if err != nil {
+			return nil, err
+		}
+		for _, ack := range acks {
+			done[ack.Attempt] = true
+		}
+	}
+	return done, nil
+}
+
+// allIn reports whether each of the names is done.
+func allIn(done map[string]bool, names [][]string) bool {
+	for _, some := range names {
+		for _, name := range some {
+			if !done[name] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // stopped reports whether the appenders were told to stop.
@@ -203,11 +247,18 @@ func acknowledged(stream string, batch *engine.Batch, names [][]string) (acks []
 		if result.Err != nil {
 			return nil, fmt.Errorf("appending to partition %d: %w", p, result.Err)
 		}
-		if result.Records != len(names[i]) {
-			return nil, fmt.Errorf("appending to partition %d: %d of %d records were taken", p, result.Records, len(names[i]))
+		if result.Records+len(result.Duplicates) != len(names[i]) {
+			return nil, fmt.Errorf("appending to partition %d: %d of %d records were taken, %d were there",
+				p, result.Records, len(names[i]), len(result.Duplicates))
 		}
+		next := result.Base
 		for j, name := range names[i] {
-			acks = append(acks, Ack{Attempt: name, Stream: stream, Partition: p, Offset: result.Base + engine.Offset(j)})
+			ack := Ack{Attempt: name, Stream: stream, Partition: p, Offset: Somewhere}
+			if !slices.Contains(result.Duplicates, j) {
+				ack.Offset = next
+				next++
+			}
+			acks = append(acks, ack)
 		}
 	}
 	return acks, nil

@@ -11,6 +11,10 @@ import (
 	"github.com/lakestream-go/lakestream/engine"
 )
 
+// Somewhere is the offset of a record that was acknowledged because the stream had it
+// already: where is not told.
+const Somewhere engine.Offset = -1
+
 // Ack is one acknowledged record and where it was said to be.
 type Ack struct {
 	Attempt   string

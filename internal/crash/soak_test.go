@@ -63,6 +63,8 @@ type fleet struct {
 	stop   string
 	pause  time.Duration
 	random *rand.Rand
+	// idempotent makes who takes a seat go on where the one before was killed.
+	idempotent bool
 	seats  [3]seat
 }
 
@@ -109,7 +111,16 @@ func (f *fleet) spec() crash.Spec {
 // sit starts a new life in a seat.
 func (f *fleet) sit(s *seat) {
 	f.t.Helper()
+	before := s.spec
 	s.spec = f.spec()
+	if f.idempotent {
+		s.spec.Producer, s.spec.Before = before.Producer, before.Before
+		if before.Life != "" {
+			s.spec.Before = append(s.spec.Before, before.Life)
+		} else {
+			s.spec.Producer = "of-" + s.spec.Life
+		}
+	}
 	s.process, s.ended = f.start(s.spec), make(chan crash.Ending, 1)
 	go func(p *crash.Process, ended chan<- crash.Ending) { ended <- p.Wait() }(s.process, s.ended)
 }
@@ -215,13 +226,15 @@ func (f *fleet) observer() engine.Options {
 
 // Given three processes on one server and one bucket that append, compact and fill
 // tables, and a fourth that tails, when they are killed and paused, beyond their leases
-// too, and the server is killed and restarted, by chance, then at the end every
-// acknowledged record is in its log once, at its offset, and in its table once, the tail
-// has read just that, and the bucket holds every object that the index names.
+// too, and the server is killed and restarted, by chance, and who comes after a killed
+// one sends again what that had no acknowledgement for, then at the end every record is
+// in its log once, an acknowledged one at its offset, and in its table once, the tail has
+// read just that, and the bucket holds every object that the index names.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	t.Logf("seed %d, %s", *seed, *soak)
 	f := newFleet(t, 400)
+	f.idempotent = true
 	for i := range f.seats {
 		f.sit(&f.seats[i])
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lakestream-go/lakestream/engine"
+	"github.com/lakestream-go/lakestream/internal/base"
 )
 
 const (
@@ -28,11 +29,13 @@ type attempts struct {
 	life   string
 	n      int
 	random *rand.Rand
+	// sent is the newest sequence by stream.
+	sent map[string]base.ProducerSeq
 }
 
 func newAttempts(life string, appender int) *attempts {
 	return &attempts{
-		prefix: fmt.Sprintf("%s-%d", life, appender), life: life,
+		prefix: fmt.Sprintf("%s-%d", life, appender), life: life, sent: make(map[string]base.ProducerSeq),
 		random: rand.New(rand.NewPCG(uint64(appender), uint64(len(life)))), //nolint:gosec // shapes a test's data
 	}
 }
@@ -59,6 +62,19 @@ func (a *attempts) next(batch *engine.Batch, partitions int) (names [][]string) 
 		names[at] = append(names[at], name)
 	}
 	return names
+}
+
+// identify numbers the records of a batch as what this producer sends to a stream. A
+// batch has the same numbers whenever it is made.
+func (a *attempts) identify(batch *engine.Batch, stream string) {
+	for i := range batch.Logs {
+		l := &batch.Logs[i]
+		l.Producer, l.Sequences = a.prefix, nil
+		for range l.Records {
+			a.sent[stream]++
+			l.Sequences = append(l.Sequences, a.sent[stream])
+		}
+	}
 }
 
 // payload is what a record carries: mostly an object, with a column that only this
