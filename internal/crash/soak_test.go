@@ -65,7 +65,7 @@ type fleet struct {
 	random *rand.Rand
 	// idempotent makes who takes a seat go on where the one before was killed.
 	idempotent bool
-	seats  [3]seat
+	seats      [3]seat
 }
 
 // seat is a place in the fleet, taken by one life after the other.
