@@ -100,6 +100,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 			return err
 		}
 	}
+	found, err := b.facts(ctx, s.only, out)
+	if err != nil {
+		return err
+	}
 	if s.short {
 		return checkSane(results)
 	}
@@ -107,7 +111,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 		return nil
 	}
 	return writeReport(s.write, report{
-		Groups: results, Machine: describeMachine(dir), Rounds: s.rounds,
+		Groups: results, Facts: found, Machine: describeMachine(dir), Rounds: s.rounds,
 		Date: b.clock.Now().UTC().Format("2006-01-02"), LoadBefore: load, LoadAfter: loadAverage(),
 	})
 }

@@ -13,6 +13,7 @@ import (
 // report is what docs/performance.md says.
 type report struct {
 	Groups                []groupResult
+	Facts                 []factResult
 	Machine               machine
 	Rounds                int
 	Date                  string
@@ -28,6 +29,7 @@ var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap
 	"ns":    nanoseconds,
 	"rate":  rate,
 	"join":  strings.Join,
+	"row":   row,
 }).Parse(reportText))
 
 // bar says what the project wants of a ratio.

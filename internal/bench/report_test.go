@@ -21,6 +21,9 @@ func sampleReport() report {
 				{Name: "table", What: "With a table.", Wall: 9_999, CPU: 7.25, OfWall: 0.03, OfCPU: 75.03},
 			},
 		}},
+		Facts: []factResult{{
+			Name: "reads", What: "Logs are read.", Columns: []string{"case", "GETs"}, Rows: [][]string{{"all", "12"}, {"one", "3"}},
+		}},
 		Machine: machine{
 			System: "linux/amd64", Processor: "Some CPU", Memory: "8 GiB", FileSystem: "ext4", Go: "go1.26.8", Cores: 2,
 			Modules: []string{"github.com/redpanda-data/benthos/v4 v4.60.0"},

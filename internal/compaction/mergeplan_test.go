@@ -124,7 +124,8 @@ func TestPropertyMergingIsBounded(t *testing.T) {
 			added := piece{rapid.Int64Range(1, 50).Draw(t, "records"), rapid.Int64Range(1, 300).Draw(t, "size")}
 			l.pieces, l.rewrote = append(l.pieces, added), append(l.rewrote, 0)
 			total += added.records
-			for l.mergeOnce() { //nolint:revive // until nothing is left
+			for l.mergeOnce() {
+				continue // until nothing is left
 			}
 		}
 		orders := 1

@@ -44,7 +44,7 @@ func (s *scaleShard) apply(p commitrecord.Payload) shard.Outcome {
 	s.tb.Helper()
 	data, err := commitrecord.Encode(commitrecord.Envelope{Cluster: cluster}, p)
 	require.NoError(s.tb, err)
-	out, err := s.state.Apply(s.state.Revision()+1, base.Millis(s.state.Revision()), data)
+	out, err := s.state.Apply(s.state.Revision()+1, 1, data)
 	require.NoError(s.tb, err)
 	require.True(s.tb, out.OK(), out.Rejected)
 	return out
