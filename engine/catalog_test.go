@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"bytes"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -170,4 +172,28 @@ func TestNamespacesOfTheOptionsAreDefinedAtOpen(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, day, info.Kept.Time)
 	require.True(t, e.NamespaceExists("web"))
+}
+
+// Given a stream with a table, when it is deleted while the engine runs, then nothing
+// is wrong: its committer ends, its table stays, and the engine closes in peace.
+func TestADeletedStreamLeavesItsTableAndNoTrouble(t *testing.T) {
+	opts := options(t)
+	var logged bytes.Buffer
+	opts.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	e := open(t, opts)
+	s, err := e.EnsureStream(t.Context(), "shop/orders", engine.StreamConfig{Table: engine.TablePolicy{CommitInterval: time.Second}})
+	require.NoError(t, err)
+	appendOrders(t, s, 0, 20)
+	table := s.Table()
+	require.NoError(t, table.WaitCaughtUp(t.Context()))
+	appendOrders(t, s, 20, 5) // its table may not have them yet
+	dropped, err := e.DropStream(t.Context(), "shop/orders", true)
+	require.NoError(t, err)
+	require.True(t, dropped)
+	rows, err := table.Head(t.Context(), nil, 100)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(rows), 20)
+	require.Empty(t, e.Status(t.Context()).Problems)
+	require.NoError(t, e.Close(t.Context()))
+	require.Empty(t, logged.String())
 }

@@ -40,15 +40,15 @@ type tableDemand struct {
 }
 
 // superviseTables runs a committer for each stream that has a table, and wakes it
-// when more is prepared, until ctx ends or the view stops: another instance may be
-// able to commit.
+// when more is prepared, until the stream is deleted, ctx ends or the view stops:
+// another instance may be able to commit.
 func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases) {
 	var committers sync.WaitGroup
 	defer committers.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(map[base.StreamID]tableDemand)
-	running := make(map[base.StreamID]bool)
+	running := make(map[base.StreamID]context.CancelFunc)
 	for {
 		changed, inherited := s.view.Changed(), s.engine.meta.Changed()
 		if ctx.Err() != nil || s.view.Err() != nil {
@@ -62,18 +62,36 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 				continue
 			}
 			served[id] = demand
-			if !s.wakeCommitter(id) || running[id] {
+			if !s.wakeCommitter(id) || running[id] != nil {
 				continue
 			}
-			running[id] = true
+			work, end := context.WithCancel(ctx)
+			running[id] = end
 			name := fmt.Sprintf("table.%s-%d", s.shard, id)
-			committers.Go(func() { leases.Run(ctx, name, func(ctx context.Context) { s.runCommitter(ctx, id) }) })
+			committers.Go(func() { leases.Run(work, name, func(ctx context.Context) { s.runCommitter(ctx, id) }) })
 		}
+		s.endDeleted(running)
 		select {
 		case <-changed:
 		case <-inherited:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// endDeleted ends the committers of streams that were deleted, and forgets what they
+// said.
+func (s *shardEngine) endDeleted(running map[base.StreamID]context.CancelFunc) {
+	for id, end := range running {
+		if _, live := s.tableOf(id); live {
+			continue
+		}
+		end()
+		delete(running, id)
+		s.mu.Lock()
+		delete(s.committers, id)
+		delete(s.tables, id)
+		s.mu.Unlock()
 	}
 }
 
