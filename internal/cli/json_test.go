@@ -31,6 +31,7 @@ func TestJSONKeepsItsShape(t *testing.T) {
 		"table-head":        {"table", "head", "shop.orders"},
 		"table-verify":      {"table", "verify", "shop.orders"},
 		"compact":           {"compact", "--once"},
+		"gc":                {"gc", "--dry-run"},
 		"inspect-wal":       {"inspect", wal},
 		"inspect-compacted": {"inspect", compacted},
 		"inspect-commit":    {"inspect", "s00@1"},
