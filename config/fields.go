@@ -49,6 +49,11 @@ const (
 	fieldName          = "name"
 	fieldCommit        = "commit"
 	fieldSystemColumns = "system_columns"
+	fieldIdempotency   = "idempotency"
+	fieldMode          = "mode"
+	fieldSource        = "source"
+	fieldProducer      = "producer"
+	fieldSequence      = "sequence"
 )
 
 // Names of the fields of a retention.

@@ -22,6 +22,8 @@ type Output struct {
 	// Key, Partition and TimestampMS resolve for each message; empty text
 	// means none.
 	Key, Partition, TimestampMS *service.InterpolatedString
+	// Idempotency says how repeats are told.
+	Idempotency Idempotency
 	// Metadata chooses what becomes headers.
 	Metadata    *service.MetadataFilter
 	MaxInFlight int
@@ -68,6 +70,10 @@ The content of a message is the record's value, byte for byte; nothing is parsed
 
 A message that can never be written (too large, a partition that does not exist, a timestamp that is no number) fails alone: the rest of its batch is written, and retries repeat only the failed ones. When it cannot be told whether records were appended, the error says that the outcome is unknown; a retry may then write them twice, each at an offset of its own. While the store or coordination does not answer, writes wait, and a warning names what they wait for. When it cannot be reached at all at the start, ` + "`/ready`" + ` is 503 for three attempts, of at most 15 seconds each; then the output counts as connected and refuses batches until it gets through, so that a ` + "`fallback`" + ` output takes over. What only a change of the configuration or of the data can heal ends ` + "`lakestream run`" + `; elsewhere it stays 503.
 
+### Exactly once
+
+With ` + "`idempotency`" + ` the stream takes each message of a source once, whatever is delivered again: by retries, after a crash, by several instances, in other batches, in another order. It remembers exactly the 65,536 newest sequences of each producer. A message that is older is refused, because nobody can tell whether it is there; so the source must commit at least that often. The output does not outrun the window: while a message is not acknowledged, others of its producer wait that are 65,536 sequences ahead of it. Messages of one batch with one sequence are appended together. A message that the pipeline splits over several batches cannot be told from a repeat: leave it off there.
+
 ### Performance
 
 Many batches in flight share objects, so that no batching is needed in the output. A batch policy here makes Benthos replay whole batches where single messages failed; batch at the input where it helps.
@@ -96,6 +102,7 @@ func outputFields() []*service.ConfigField {
 			Description("Batches in flight, bounded by `wal.max_buffered_bytes`. With 1 (and one pipeline thread) the log has the order of the input, and every batch is written at once."),
 		service.NewBatchPolicyField(fieldBatching).Advanced().LintRule(lintBatching).
 			Description("A batch policy, rarely needed. It needs a `period`."),
+		idempotencyField(),
 		retentionField(),
 		tableField(),
 		engineField(),
@@ -112,6 +119,7 @@ func ParseOutput(conf *service.ParsedConfig) (Output, error) {
 		StreamConfig: engine.StreamConfig{
 			Partitions: read(&v, conf.FieldInt, fieldPartitions), Table: v.table(fieldTable), Retention: v.retention(fieldRetention),
 		},
+		Idempotency: v.idempotency(),
 		Key:         v.interpolated(fieldKey),
 		Partition:   v.interpolated(fieldPartition),
 		TimestampMS: v.interpolated(fieldTimestampMS),

@@ -23,8 +23,12 @@ type (
 	// chooses the partition; the stream fills in the rest. Using a Batch again
 	// saves its allocations.
 	Batch = wal.Batch
-	// LogRecords is a batch's records for one partition.
+	// LogRecords is a batch's records for one partition, and their sequences when
+	// a producer is named.
 	LogRecords = wal.LogRecords
+	// ProducerSeq numbers what an idempotent producer sends: the same number
+	// whenever the same record is sent again.
+	ProducerSeq = base.ProducerSeq
 	// LogResult is what became of one LogRecords.
 	LogResult = wal.LogResult
 	// Partition is the index of a log within its stream.
@@ -34,6 +38,10 @@ type (
 	// Millis is a time as milliseconds since the Unix epoch.
 	Millis = base.Millis
 )
+
+// ProducerWindow is how many sequences, up to the newest one, a stream remembers of
+// each producer.
+const ProducerWindow = shard.ProducerWindow
 
 // Types that describe streams.
 type (
@@ -163,6 +171,12 @@ func (s *Stream) Partitions() int {
 // were refused (definite: ErrFenced where the partition is fenced, ErrNotFound where
 // the stream was deleted) or may have been appended (ErrUnknown). When ctx ends
 // meanwhile, what had entered the buffer may still be appended.
+//
+// Records that name a producer are appended once, by whichever instance and in
+// whatever batches they are sent: those whose sequences the stream has are success
+// and listed as duplicates. The stream remembers the ProducerWindow newest sequences
+// of each producer, exactly; an older one is ErrInvalid. So a caller must not send
+// sequences that far beyond one that is not acknowledged.
 func (s *Stream) Append(ctx context.Context, batch *Batch) error {
 	partitions := s.Partitions()
 	for i := range batch.Logs {

@@ -19,6 +19,7 @@ const metaTombstone = "lakestream_tombstone"
 type converter struct {
 	stream, key, partition, timestamp field
 	metadata                          *service.MetadataFilter // nil chooses nothing
+	identity                          identity
 	// sticky counts batches, whose records without a key share a partition.
 	sticky *atomic.Uint32
 }
@@ -26,7 +27,7 @@ type converter struct {
 func newConverter(conf *config.Output) converter {
 	c := converter{
 		stream: newField(conf.Stream), key: newField(conf.Key), partition: newField(conf.Partition), timestamp: newField(conf.TimestampMS),
-		sticky: new(atomic.Uint32),
+		identity: newIdentity(&conf.Idempotency), sticky: new(atomic.Uint32),
 	}
 	if !conf.Metadata.IsEmpty() {
 		c.metadata = conf.Metadata
@@ -77,13 +78,21 @@ func (c *converter) records(messages service.MessageBatch, pick []int, n int, no
 			i = pick[j]
 		}
 		record := engine.Record{Timestamp: now}
-		partition, err := c.record(messages[i], n, sticky, &record, out)
+		id, err := c.identity.of(messages[i], out.before)
 		if err != nil {
 			out.failed = append(out.failed, failure{index: i, err: err})
 			continue
 		}
-		out.add(partition, record, i, count)
+		out.before = id
+		partition, err := c.record(messages[i], n, sticky, &record, out)
+		if err != nil {
+			out.failed = append(out.failed, failure{index: i, err: err})
+			out.spoil(id, err)
+			continue
+		}
+		out.add(partition, id, record, i, count)
 	}
+	out.dropSpoiled()
 }
 
 // record fills in a record and returns its partition.

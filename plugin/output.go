@@ -28,6 +28,7 @@ const (
 type output struct {
 	conf    config.Output
 	convert converter
+	pacer   *pacer
 	clock   engine.Clock
 	logger  *slog.Logger
 
@@ -47,7 +48,7 @@ type output struct {
 func newOutput(conf config.Output, logger *service.Logger, clock engine.Clock) *output {
 	log := newLogger(logger)
 	return &output{
-		conf: conf, convert: newConverter(&conf), clock: clock, logger: log,
+		conf: conf, convert: newConverter(&conf), pacer: newPacer(clock, log), clock: clock, logger: log,
 		connection: connection{own: conf.Engine, logger: log},
 	}
 }
@@ -149,11 +150,25 @@ func (o *output) write(ctx context.Context, s *engine.Stream, messages service.M
 		return nil
 	}
 	records.batch.Urgent = o.conf.Ordered()
-	if err := s.Append(ctx, &records.batch); err != nil {
+	if err := o.append(ctx, s, &records.batch); err != nil {
 		return err
 	}
 	records.addFailures(failed)
 	return nil
+}
+
+// append appends a batch, when its producers' windows have room for it.
+func (o *output) append(ctx context.Context, s *engine.Stream, batch *engine.Batch) error {
+	if !o.convert.identity.isOn() {
+		return s.Append(ctx, batch)
+	}
+	turns, err := o.pacer.enter(ctx, s.Name(), batch)
+	if err != nil {
+		return err
+	}
+	err = s.Append(ctx, batch)
+	o.pacer.leave(turns, s.Name(), batch, err)
+	return err
 }
 
 // writeByStream appends each message to the stream that its name resolves to, to

@@ -16,9 +16,21 @@ type records struct {
 	// origins has for each of batch.Logs the index of each record's message.
 	origins [][]int
 	// slots has for each partition one more than its place in batch.Logs, or 0.
-	slots   []int32
+	slots []int32
+	// senders has the place in batch.Logs of a producer's records for a
+	// partition, before the identity of the newest message.
+	senders map[senderSlot]int
+	before  claim
+	// spoiled are identities of which a message failed, and why.
+	spoiled map[claim]error
 	headers []engine.Header
 	failed  []failure
+}
+
+// senderSlot names a producer's records for a partition.
+type senderSlot struct {
+	partition engine.Partition
+	producer  string
 }
 
 var recordsPool = sync.Pool{New: func() any { return new(records) }}
@@ -33,8 +45,12 @@ func (r *records) giveBack() {
 		log := &r.batch.Logs[i]
 		clear(log.Records)
 		log.Records = log.Records[:0]
+		log.Producer, log.Sequences = "", log.Sequences[:0]
 		r.origins[i] = r.origins[i][:0]
 	}
+	clear(r.senders)
+	clear(r.spoiled)
+	r.before = claim{}
 	r.batch.Logs = r.batch.Logs[:0]
 	clear(r.batch.Results)
 	clear(r.headers)
@@ -54,14 +70,37 @@ func (r *records) prepare(n int) {
 
 // add appends the record of the message at index to a partition. At most limit
 // records are added in all.
-func (r *records) add(p engine.Partition, record engine.Record, index, limit int) {
-	slot := int(r.slots[p]) - 1
-	if slot < 0 {
-		slot = r.addLog(p, limit)
-	}
+func (r *records) add(p engine.Partition, id claim, record engine.Record, index, limit int) {
+	slot := r.slot(p, id.producer, limit)
 	log := &r.batch.Logs[slot]
 	log.Records = append(log.Records, record)
+	if id.producer != "" {
+		log.Sequences = append(log.Sequences, id.sequence)
+	}
 	r.origins[slot] = append(r.origins[slot], index)
+}
+
+// slot returns the place of a partition, or of a producer's records for it.
+func (r *records) slot(p engine.Partition, producer string, limit int) int {
+	if producer == "" {
+		if slot := int(r.slots[p]) - 1; slot >= 0 {
+			return slot
+		}
+		slot := r.addLog(p, limit)
+		r.slots[p] = int32(slot) + 1 //nolint:gosec // at most MaxPartitions
+		return slot
+	}
+	key := senderSlot{partition: p, producer: producer}
+	slot, ok := r.senders[key]
+	if !ok {
+		if r.senders == nil {
+			r.senders = make(map[senderSlot]int)
+		}
+		slot = r.addLog(p, limit)
+		r.senders[key] = slot
+		r.batch.Logs[slot].Producer = producer
+	}
+	return slot
 }
 
 // addLog appends a partition, with the memory of one that stood there before.
@@ -80,8 +119,42 @@ func (r *records) addLog(p engine.Partition, limit int) int {
 		log.Records, r.origins[0] = make([]engine.Record, 0, limit), make([]int, 0, limit)
 	}
 	log.Log.Partition = p
-	r.slots[p] = int32(slot) + 1 //nolint:gosec // at most MaxPartitions
 	return slot
+}
+
+// spoil notes that a message failed whose identity others may have too.
+func (r *records) spoil(id claim, err error) {
+	if id.producer == "" {
+		return
+	}
+	if r.spoiled == nil {
+		r.spoiled = make(map[claim]error)
+	}
+	r.spoiled[id] = err
+}
+
+// dropSpoiled takes out what has an identity of which a message failed: appended, it
+// would pass for all of them.
+func (r *records) dropSpoiled() {
+	if len(r.spoiled) == 0 {
+		return
+	}
+	for i := range r.batch.Logs {
+		log := &r.batch.Logs[i]
+		kept := 0
+		for j, sequence := range log.Sequences {
+			if err, ok := r.spoiled[claim{producer: log.Producer, sequence: sequence}]; ok {
+				r.failed = append(r.failed, failure{index: r.origins[i][j], err: err})
+				continue
+			}
+			log.Records[kept], log.Sequences[kept], r.origins[i][kept] = log.Records[j], sequence, r.origins[i][j]
+			kept++
+		}
+		if log.Producer != "" {
+			clear(log.Records[kept:])
+			log.Records, log.Sequences, r.origins[i] = log.Records[:kept], log.Sequences[:kept], r.origins[i][:kept]
+		}
+	}
 }
 
 // headersOf returns the metadata of a message that the filter chooses.
