@@ -38,7 +38,7 @@ func Commands(load LoadConfig) []*ucli.Command {
 		group("namespace", "Create, change, look at and delete namespaces",
 			a.namespaceCreate(), a.namespaceList(), a.namespaceDescribe(), a.namespaceSet(), a.namespaceDelete()),
 		group("table", "Look at tables, prove and reset them", a.tableList(), a.tableDescribe(), a.tableHead(), a.tableVerify(), a.tableReset()),
-		a.inspect(),
+		a.inspect(), a.recover(),
 		a.compact(),
 		a.gc(),
 	}

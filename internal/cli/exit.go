@@ -47,7 +47,7 @@ func ExitCode(err error) int {
 		return coded.ExitCode()
 	case errors.As(err, &usage):
 		return exitUsage
-	case isAny(err, errCheck, engine.ErrNotProven, engine.ErrIncomplete):
+	case isAny(err, errCheck, engine.ErrNotProven, engine.ErrIncomplete, engine.ErrRecoverIncomplete):
 		return exitCheck
 	case isAny(err, engine.ErrCorrupt, engine.ErrForeign, engine.ErrNewerFormat, engine.ErrNotFound):
 		return exitFailed

@@ -22,7 +22,6 @@ func TestACheckpointIsDueWhenEnoughHasComeTogether(t *testing.T) {
 		"many records":  {history.Progress{Records: 100}, true},
 		"large records": {history.Progress{Records: 1, Bytes: 1000}, true},
 		"an old one":    {history.Progress{Records: 1, Age: time.Minute}, true},
-		"many segments": {history.Progress{Records: 1}, true},
 	} {
 		require.Equal(t, try.want, due.Reached(try.Progress), name)
 	}
