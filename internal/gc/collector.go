@@ -77,6 +77,7 @@ type Collector struct {
 	graves *graves
 	hiding *hiding
 	swept  time.Time
+	nudged time.Time
 	// skewed is set while the clocks were last seen to differ.
 	skewed time.Duration
 }
@@ -150,7 +151,7 @@ func (c *Collector) retain(ctx context.Context, round *Round) error {
 	}
 	plan := c.plan(rules)
 	if len(plan.Trims) > 0 {
-		if err := c.checkClock(ctx, plan.Trims[0].Log); err != nil {
+		if err := c.checkClock(ctx); err != nil {
 			return fmt.Errorf("comparing clocks: %w", err)
 		}
 		if rules.Ageless = c.skewed != 0; rules.Ageless {
@@ -204,7 +205,13 @@ func (c *Collector) reclaim(ctx context.Context, round *Round) error {
 	}
 	var dead []shard.Dead
 	c.opts.View.Inspect(func(s *shard.State) { dead = s.Dead() })
-	deleted, err := c.delete(ctx, c.graves.due(c.opts.Clock.Now(), dead, covered, maxDeletes))
+	keys, uncovered := c.graves.due(c.opts.Clock.Now(), dead, covered, maxDeletes)
+	if uncovered {
+		if err := c.nudge(ctx); err != nil {
+			return err
+		}
+	}
+	deleted, err := c.delete(ctx, keys)
 	if len(deleted) > 0 {
 		// Whether a record is refused makes no difference: another collector
 		// reclaimed the same.

@@ -24,8 +24,8 @@ func newGraves(grace time.Duration) *graves {
 
 // due returns at most limit of the dead objects that may be deleted now: those that
 // have been known to be dead for the grace, and that were dead at the revision
-// covered already.
-func (g *graves) due(now time.Time, dead []shard.Dead, covered base.Revision, limit int) (keys []string) {
+// covered already. Whether only that keeps some is uncovered.
+func (g *graves) due(now time.Time, dead []shard.Dead, covered base.Revision, limit int) (keys []string, uncovered bool) {
 	still := make(map[string]time.Time, len(dead))
 	for _, d := range dead {
 		since, known := g.since[d.Key]
@@ -33,12 +33,16 @@ func (g *graves) due(now time.Time, dead []shard.Dead, covered base.Revision, li
 			since = now
 		}
 		still[d.Key] = since
-		if len(keys) < limit && d.Since <= covered && now.Sub(since) >= g.grace {
+		switch {
+		case now.Sub(since) < g.grace:
+		case d.Since > covered:
+			uncovered = true
+		case len(keys) < limit:
 			keys = append(keys, d.Key)
 		}
 	}
 	g.since = still
-	return keys
+	return keys, uncovered
 }
 
 // hiding remembers since when this process knows that a trim hides the records of a

@@ -37,7 +37,11 @@ func TestWhatACheckpointHoldsLiveIsNotDeleted(t *testing.T) {
 	w.covered = w.state.Revision()
 	w.compact(id, 0, 0, 10)
 	w.round(2 * grace)
+	before := w.state.Revision()
 	require.Empty(t, w.round(0).Deleted)
+	require.Equal(t, before+1, w.state.Revision(), "a record that changes nothing brings the next checkpoint about")
+	w.round(0)
+	require.Equal(t, before+1, w.state.Revision(), "once in a while")
 	w.covered = w.state.Revision()
 	require.Equal(t, []string{raw}, w.round(0).Deleted)
 }

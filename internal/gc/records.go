@@ -66,13 +66,29 @@ func (c *Collector) rules(ctx context.Context) (Rules, error) {
 	}, nil
 }
 
-// checkClock compares this machine's clock with the coordination store's, by a
-// record that changes nothing: it asks to trim a log to where it begins.
-func (c *Collector) checkClock(ctx context.Context, id base.LogID) error {
-	probe := &commitpb.Trim{
-		Stream: uint64(id.Stream), Partition: []uint32{uint32(id.Partition)}, Offset: []uint64{0}, //nolint:gosec // never negative
+// probe publishes a record that changes nothing, and returns its outcome.
+func (c *Collector) probe(ctx context.Context) (shard.Outcome, error) {
+	return c.opts.View.Publish(ctx, &commitpb.WriterFence{})
+}
+
+// nudge lets the log of a shard where nothing happens go on once in a grace, so that
+// checkpoints are made that know what is dead.
+func (c *Collector) nudge(ctx context.Context) error {
+	now := c.opts.Clock.Now()
+	if !c.nudged.IsZero() && now.Sub(c.nudged) < c.opts.Grace {
+		return nil
 	}
-	out, err := c.opts.View.Publish(ctx, probe)
+	c.nudged = now
+	if _, err := c.probe(ctx); err != nil {
+		return fmt.Errorf("asking for a checkpoint: %w", err)
+	}
+	return nil
+}
+
+// checkClock compares this machine's clock with the coordination store's, as it
+// stamps a record.
+func (c *Collector) checkClock(ctx context.Context) error {
+	out, err := c.probe(ctx)
 	if err != nil {
 		return err
 	}
