@@ -3,6 +3,7 @@ package config_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/require"
@@ -173,10 +174,53 @@ func TestTheOutputsDefaults(t *testing.T) {
 func TestTheInputsDefaults(t *testing.T) {
 	in, err := parseInput(t, "streams: [ a/b, c ]")
 	require.NoError(t, err)
+	both := []engine.Selection{{Stream: "a/b", All: true}, {Stream: "default/c", All: true}}
 	require.Equal(t, config.Input{
-		Streams:       []config.Selection{{Stream: "a/b", All: true}, {Stream: "default/c", All: true}},
-		MaxBatchBytes: 1 << 20, MaxBatchMessages: 1000, AutoReplayNacks: true,
+		Streams: []config.Selection{{Selection: both[0]}, {Selection: both[1]}},
+		Group: engine.SubscribeOptions{
+			Selections: both, SessionTimeout: time.Minute, RebalanceTimeout: 45 * time.Second, Heartbeat: 3 * time.Second,
+		},
+		CommitPeriod: 5 * time.Second, InFlight: 1, MaxBatchBytes: 1 << 20, MaxBatchMessages: 1000, AutoReplayNacks: true,
 	}, in)
+}
+
+func TestEveryFieldOfTheInputIsRead(t *testing.T) {
+	const all = `
+streams: [ "shop/.*", "audit/a|audit/b" ]
+regexp_streams: true
+consumer_group: audit.v1
+start_offset: committed
+stop_at_end: true
+max_yield_batch_bytes: 2MiB
+max_yield_batch_messages: 7
+auto_replay_nacks: false
+unordered_processing: { enabled: true, checkpoint_limit: 9 }
+commit_period: 2s
+session_timeout: 10s
+rebalance_timeout: 8s
+heartbeat_interval: 1s
+instance_id: blue-1
+`
+	in, err := parseInput(t, all)
+	require.NoError(t, err)
+	require.Equal(t, 9, in.InFlight)
+	require.Equal(t, 2*time.Second, in.CommitPeriod)
+	require.Equal(t, engine.Position{Kind: engine.Committed}, in.Start)
+	require.Equal(t, "audit.v1", in.Group.Group)
+	require.Equal(t, "blue-1", in.Group.InstanceID)
+	require.Equal(t, []time.Duration{10 * time.Second, 8 * time.Second, time.Second}, []time.Duration{in.Group.SessionTimeout, in.Group.RebalanceTimeout, in.Group.Heartbeat})
+	matching := func(name string) (n int) {
+		for _, s := range in.Group.Selections {
+			if s.Matches(name) {
+				n++
+			}
+		}
+		return n
+	}
+	for name, want := range map[string]int{"shop/orders": 1, "shop/": 1, "myshop/orders": 0, "audit/a": 1, "audit/b": 1, "audit/bc": 0, "audit": 0} {
+		require.Equal(t, want, matching(name), "a pattern matches the whole of %s or nothing", name)
+	}
+	require.Empty(t, lintOf(t, linter(t), "input", all))
 }
 
 // Every mistake is found by lint and by a run, and both say what is wanted.
@@ -213,7 +257,14 @@ func TestAMistakeIsNamedByLintAndByTheRun(t *testing.T) {
 		"selection":             {"input", "streams: [ a/b:x ]", "want namespace/name", `streams: "a/b:x": want namespace/name`},
 		"selection backwards":   {"input", "streams: [ a/b:3-1 ]", "", `streams: "a/b:3-1"`},
 		"selection twice":       {"input", "streams: [ 'a/b:0-3', 'a/b:3:5' ]", "", "name each partition once"},
-		"committed":             {"input", "streams: [ a ]\nstart_offset: committed", "want earliest, latest", `start_offset: "committed": want earliest`},
+		"committed":             {"input", "streams: [ a ]\nstart_offset: committed", "committed needs a consumer_group", "start_offset: committed needs a consumer_group"},
+		"a broken pattern":      {"input", "streams: [ 'a(' ]\nregexp_streams: true", "", "streams: error parsing regexp"},
+		"a group's name":        {"input", "streams: [ a ]\nconsumer_group: a b", "want 1 to 96", "consumer_group: "},
+		"a member's name":       {"input", "streams: [ a ]\nconsumer_group: g\ninstance_id: a/b", "want 1 to 96", "instance_id: "},
+		"a session's part":      {"input", "streams: [ a ]\nsession_timeout: 1500ms", "", "session_timeout 1.5s: want whole seconds"},
+		"slow heartbeats":       {"input", "streams: [ a ]\nsession_timeout: 3s", "", "heartbeat_interval 3s: want less than session_timeout"},
+		"commit period":         {"input", "streams: [ a ]\ncommit_period: 5", "want a duration", "commit_period"},
+		"checkpoint limit":      {"input", "streams: [ a ]\nunordered_processing: { enabled: true, checkpoint_limit: 0 }", "want 1 to 4096", "unordered_processing.checkpoint_limit: 0: want at least 1"},
 		"a negative offset":     {"input", "streams: [ a ]\nstart_offset: '-5'", "want earliest, latest", `start_offset: "-5": want earliest`},
 		"a strange time":        {"input", "streams: [ a ]\nstart_offset: '@yesterday'", "want earliest, latest", `start_offset: "@yesterday": want earliest`},
 		"batch messages":        {"input", "streams: [ a ]\nmax_yield_batch_messages: 0", "want 1 to 1000000", "max_yield_batch_messages: 0: want at least 1"},

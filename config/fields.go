@@ -73,6 +73,8 @@ const (
 	fieldMaxYieldBatchBytes    = "max_yield_batch_bytes"
 	fieldMaxYieldBatchMessages = "max_yield_batch_messages"
 	fieldAutoReplayNacks       = "auto_replay_nacks"
+	fieldRegexpStreams         = "regexp_streams"
+	fieldUnorderedProcessing   = "unordered_processing"
 )
 
 // Names of the fields of membership in a group.

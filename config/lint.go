@@ -17,7 +17,8 @@ const (
 	streamPattern   = `^([A-Za-z0-9._-]{1,128}/)?[A-Za-z0-9._-]{1,128}$`
 	namePattern     = `^[A-Za-z0-9._-]{1,128}$`
 	selectorPattern = `^([A-Za-z0-9._-]{1,128}/)?[A-Za-z0-9._-]{1,128}(:[0-9]+(-[0-9]+)?(:[0-9]+)?)?$`
-	positionPattern = `^(earliest|latest|[0-9]+|@-?[0-9].*)$`
+	positionPattern = `^(earliest|latest|committed|[0-9]+|@-?[0-9].*)$`
+	groupPattern    = `^[A-Za-z0-9._-]{1,96}$`
 )
 
 // What values are wanted, as lint rules and errors say.
@@ -27,9 +28,10 @@ const (
 	wantAmount   = "want a size like 10GiB, or unlimited"
 	wantSpan     = "want a duration like 168h, or unlimited"
 	wantStream   = "want namespace/name or name, each of 1 to 128 of the characters A-Z a-z 0-9 . _ -"
+	wantGroup    = "want 1 to 96 of the characters A-Z a-z 0-9 . _ -"
 	wantName     = "want 1 to 128 of the characters A-Z a-z 0-9 . _ -"
 	wantSelector = "want namespace/name, namespace/name:0-3 for partitions, or namespace/name:0:100 for a partition and its start offset"
-	wantPosition = "want earliest, latest, an offset, @ and a time (RFC 3339 or milliseconds), or @-1h for a time ago"
+	wantPosition = "want earliest, latest, committed, an offset, @ and a time (RFC 3339 or milliseconds), or @-1h for a time ago"
 )
 
 // lintPattern complains about text that does not match. The rule of a list is run
@@ -60,6 +62,16 @@ func lintChoice(allowed ...string) string {
 	return fmt.Sprintf(`root = if !["%s"].contains(this.string().lowercase()) { [ "want one of %s" ] }`,
 		strings.ToLower(strings.Join(allowed, `", "`)), strings.Join(allowed, ", "))
 }
+
+// lintInput complains about streams that are none, where they are no regular
+// expressions, and about a start that only a group has.
+const lintInput = `root = if !this.regexp_streams.or(false) && this.streams.or([]).any(s -> !s.string().re_match("` + selectorPattern + `")) {
+  [ "streams: ` + wantSelector + `" ]
+} else if this.start_offset.or("") == "committed" && this.consumer_group.or("") == "" {
+  [ "start_offset: ` + wantCommitted + `" ]
+}`
+
+const wantCommitted = "committed needs a consumer_group"
 
 // lintBatching complains about a batch that only its size ends: the last, partial
 // one would never be written, and the pipeline would never end.

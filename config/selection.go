@@ -3,21 +3,19 @@ package config
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/lakestream-go/lakestream/engine"
 )
 
-// Selection is a part of a stream to read.
+// Selection is what to read of one stream, or of all whose names match.
 type Selection struct {
-	// Stream is the full name.
-	Stream string
-	// All chooses every partition; else First to Last are read, both included.
-	All         bool
-	First, Last engine.Partition
+	engine.Selection
+
 	// Start overrides where to begin; nil means no override.
-	Start *Position
+	Start *engine.Position
 }
 
 // ParseSelection reads namespace/name, namespace/name:0-3 or namespace/name:0:100;
@@ -32,7 +30,7 @@ func ParseSelection(text string) (Selection, error) {
 	if err != nil {
 		return Selection{}, wrong
 	}
-	s := Selection{Stream: name, All: len(parts) == 1}
+	s := Selection{Selection: engine.Selection{Stream: name, All: len(parts) == 1}}
 	if len(parts) > 1 {
 		first, last, isRange := strings.Cut(parts[1], "-")
 		if !isRange {
@@ -46,8 +44,8 @@ func ParseSelection(text string) (Selection, error) {
 		}
 	}
 	if len(parts) > 2 {
-		start, err := ParsePosition(parts[2])
-		if err != nil || start.Kind != AtOffset {
+		start, err := engine.ParsePosition(parts[2])
+		if err != nil || start.Kind != engine.AtOffset {
 			return Selection{}, wrong
 		}
 		s.Start = &start
@@ -61,6 +59,22 @@ func parsePartition(text string) (engine.Partition, error) {
 		err = strconv.ErrRange
 	}
 	return engine.Partition(n), err
+}
+
+// parsePatterns reads regular expressions that match whole full names.
+func parsePatterns(texts []string) ([]Selection, error) {
+	if len(texts) == 0 {
+		return nil, errors.New("empty: want regular expressions that match full names, namespace/name")
+	}
+	selections := make([]Selection, len(texts))
+	for i, text := range texts {
+		pattern, err := regexp.Compile("^(?:" + text + ")$")
+		if err != nil {
+			return nil, err
+		}
+		selections[i] = Selection{Selection: engine.Selection{Pattern: pattern, All: true}}
+	}
+	return selections, nil
 }
 
 // parseSelections reads a list and refuses what would deliver a record twice.

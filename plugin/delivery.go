@@ -12,46 +12,60 @@ import (
 
 // delivery is one batch on its way through the pipeline.
 type delivery struct {
-	session   *session
 	partition *partition
 	messages  service.MessageBatch // nil once handed out
 	// offsets of the records, ascending.
 	offsets []engine.Offset
+	// batch is what becomes consumed when these records are accepted: of a second
+	// delivery, all that the first one had.
+	batch engine.OffsetRange
 	// attempt counts deliveries of these records before this one.
 	attempt int
 }
 
-func newDelivery(s *session, p *partition, b builder, records []engine.Positioned, head engine.Offset, attempt int) *delivery {
+func newDelivery(p *partition, records []engine.Positioned, head engine.Offset, attempt int) *delivery {
 	d := &delivery{
-		session: s, partition: p, attempt: attempt,
+		partition: p, attempt: attempt,
 		messages: make(service.MessageBatch, len(records)), offsets: make([]engine.Offset, len(records)),
 	}
 	for i := range records {
-		d.messages[i] = b.message(&records[i], head)
+		d.messages[i] = p.builder.message(&records[i], head)
 		d.offsets[i] = records[i].Offset
 	}
 	return d
+}
+
+// accept notes that a batch was accepted. When the partition was let go meanwhile,
+// it is delivered again by its next owner.
+func (p *partition) accept(batch engine.OffsetRange) {
+	if err := p.claim.Cursor().Ack(batch); err != nil && !errors.Is(err, engine.ErrClosed) {
+		p.session.logger.Error("an accepted batch could not be noted and is delivered again after a restart", label(p.place), "error", err)
+	}
+	p.window.leave()
 }
 
 // acknowledge is the batch's service.AckFunc. Rejected records are read from the
 // log and delivered again, or dropped.
 func (d *delivery) acknowledge(_ context.Context, err error) error {
 	d.messages = nil
+	p, s := d.partition, d.partition.session
 	if err == nil {
-		d.session.settle()
+		p.accept(d.batch)
 		return nil
 	}
 	rejected := d.rejected(err)
-	if !d.session.replay {
-		d.session.logger.Warn("dropping rejected records", d.partition.label(), "records", len(rejected),
+	if !s.replay {
+		s.logger.Warn("dropping rejected records", label(p.place), "records", len(rejected),
 			"first_offset", int64(rejected[0]), "error", err)
-		d.session.settle()
+		p.accept(d.batch)
 		return nil
 	}
-	d.session.logger.Debug("delivering rejected records again", d.partition.label(), "records", len(rejected),
+	s.logger.Debug("delivering rejected records again", label(p.place), "records", len(rejected),
 		"first_offset", int64(rejected[0]), "error", err)
-	again := replay{session: d.session, partition: d.partition, offsets: rejected, attempt: d.attempt + 1}
-	d.session.start(again.run)
+	again := replay{partition: p, batch: d.batch, offsets: rejected, attempt: d.attempt + 1}
+	if !s.start(again.run) {
+		p.window.leave()
+	}
 	return nil
 }
 
@@ -95,10 +109,10 @@ func (d *delivery) offsetOf(m *service.Message) (engine.Offset, bool) {
 	if !ok {
 		return 0, false
 	}
-	if stream, _ := m.MetaGetMut(metaStream); stream != d.partition.stream.Name() {
+	if stream, _ := m.MetaGetMut(metaStream); stream != d.partition.claim.Stream.Name() {
 		return 0, false
 	}
-	if number, _ := m.MetaGetMut(metaPartition); number != int(d.partition.number) {
+	if number, _ := m.MetaGetMut(metaPartition); number != int(d.partition.claim.Partition) {
 		return 0, false
 	}
 	_, ok = slices.BinarySearch(d.offsets, engine.Offset(offset))

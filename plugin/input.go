@@ -50,22 +50,43 @@ func (in *input) Connect(ctx context.Context) error {
 	if err := in.connection.open(opening); err != nil {
 		return connectError(err)
 	}
-	streams := make([]*engine.Stream, len(in.conf.Streams))
-	for i, selection := range in.conf.Streams {
-		var err error
-		if streams[i], err = in.await(ctx, selection.Stream); err != nil {
+	for _, selection := range in.conf.Streams {
+		if selection.Pattern != nil {
+			continue
+		}
+		if _, err := in.await(ctx, selection.Stream); err != nil {
 			return err
 		}
 	}
-	parts, err := in.partitions(ctx, streams)
+	origin, err := in.survey(ctx)
 	if err != nil {
 		return connectError(err)
 	}
-	in.session = startSession(parts, sessionOptions{
-		limits: engine.ReadLimits{MaxMessages: in.conf.MaxBatchMessages, MaxBytes: in.conf.MaxBatchBytes},
-		replay: in.conf.AutoReplayNacks, clock: in.clock, logger: in.logger,
+	subscription, err := in.subscribe(ctx, origin)
+	if err != nil {
+		return connectError(err)
+	}
+	in.session = startSession(sessionOptions{
+		engine: in.connection.engine, subscription: subscription, origin: origin, stopAtEnd: in.conf.StopAtEnd, inFlight: in.conf.InFlight,
+		limits: engine.ReadLimits{MaxMessages: in.conf.MaxBatchMessages, MaxBytes: in.conf.MaxBatchBytes}, replay: in.conf.AutoReplayNacks,
+		commitPeriod: in.conf.CommitPeriod, rebalanceTimeout: in.conf.Group.RebalanceTimeout, heartbeat: in.conf.Group.Heartbeat,
+		clock: in.clock, logger: in.logger,
 	})
 	return nil
+}
+
+// subscribe joins the group, or begins to read alone.
+func (in *input) subscribe(ctx context.Context, o *origin) (*engine.Subscription, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	subscription, err := in.connection.engine.Subscribe(ctx, in.conf.Group)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.refuseUncommitted(ctx, subscription, o); err != nil {
+		return nil, errors.Join(err, subscription.Close(context.WithoutCancel(ctx)))
+	}
+	return subscription, nil
 }
 
 // await returns a stream as soon as it exists.
@@ -112,7 +133,7 @@ func (in *input) Close(ctx context.Context) error {
 	}
 	in.closed = true
 	if in.session != nil {
-		in.session.close()
+		in.session.close(ctx)
 	}
 	in.closeError = in.connection.close(ctx)
 	return in.closeError

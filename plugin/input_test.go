@@ -234,11 +234,11 @@ func TestAnErrorThatCannotBeTracedBringsTheWholeBatchAgain(t *testing.T) {
 }
 
 // One batch that fails for ever holds up no other.
-func TestARejectedBatchHoldsUpNoOther(t *testing.T) {
+func TestARejectedBatchHoldsUpNoOtherWhereOrderIsLeft(t *testing.T) {
 	l := newLake(t)
 	o := l.connectOutput(t, "stream: r/s")
 	require.NoError(t, o.WriteBatch(t.Context(), numbered(0, 50)))
-	in := l.connectInput(t, "streams: [ r/s ]\nstop_at_end: true\nmax_yield_batch_messages: 1")
+	in := l.connectInput(t, "streams: [ r/s ]\nstop_at_end: true\nmax_yield_batch_messages: 1\nunordered_processing: { enabled: true }")
 	seen := make(map[string]int)
 	for len(seen) < 50 || seen["0"] < 3 {
 		batch, ack := next(t, in)
@@ -298,7 +298,7 @@ func TestAPlaceThatDoesNotExistIsRefusedAtConnect(t *testing.T) {
 	l.connectOutput(t, "stream: s/s\npartitions: 2")
 	for conf, want := range map[string]string{
 		`streams: [ "s/s:2" ]`:   "partition 2 of s/s, which has 2",
-		`streams: [ "s/s:0:5" ]`: "start offset 5 of partition 0 of s/s, which ends at 0",
+		`streams: [ "s/s:0:5" ]`: "start offset in s/s:0: offset 5: the log ends at 0",
 	} {
 		in := l.input(t, conf)
 		err := in.Connect(t.Context())
@@ -344,7 +344,7 @@ func TestAnInputClosesOverUnsettledBatches(t *testing.T) {
 	for i := range 16 {
 		require.NoError(t, o.WriteBatch(t.Context(), numbered(i, 20)))
 	}
-	in := l.input(t, "streams: [ c/s ]\nmax_yield_batch_messages: 1")
+	in := l.input(t, "streams: [ c/s ]\nmax_yield_batch_messages: 1\nunordered_processing: { enabled: true }")
 	require.NoError(t, in.Connect(t.Context()))
 	_, ack := next(t, in)
 	next(t, in)
@@ -359,7 +359,7 @@ func TestBatchesMayBeRejectedWhileAnInputCloses(t *testing.T) {
 	o := l.connectOutput(t, "stream: c/s")
 	require.NoError(t, o.WriteBatch(t.Context(), numbered(0, 64)))
 	for range 20 {
-		in := l.input(t, "streams: [ c/s ]\nmax_yield_batch_messages: 1")
+		in := l.input(t, "streams: [ c/s ]\nmax_yield_batch_messages: 1\nunordered_processing: { enabled: true }")
 		require.NoError(t, in.Connect(t.Context()))
 		var rejecting sync.WaitGroup
 		for range 32 {

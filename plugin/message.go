@@ -24,10 +24,10 @@ const millisPerSecond = 1000
 // set once, in a template.
 type builder struct{ template *service.Message }
 
-func newBuilder(p *partition) builder {
+func newBuilder(stream *engine.Stream, number engine.Partition) builder {
 	template := service.NewMessage(nil)
-	template.MetaSetMut(metaStream, p.stream.Name())
-	template.MetaSetMut(metaPartition, int(p.number))
+	template.MetaSetMut(metaStream, stream.Name())
+	template.MetaSetMut(metaPartition, int(number))
 	return builder{template: template}
 }
 

@@ -9,75 +9,102 @@ import (
 	"github.com/lakestream-go/lakestream/engine"
 )
 
-// partition is one log to read.
-type partition struct {
-	stream *engine.Stream
-	number engine.Partition
-	log    *engine.Log // used by the partition's reader alone
-	from   engine.Offset
-	end    engine.Offset // where to stop; endless to go on
+// origin is where the partitions stood that existed when the input connected.
+type origin struct {
+	// heads are their ends then.
+	heads map[engine.Place]engine.Offset
+	// positions are where to begin in each without a commit of the group.
+	positions map[engine.Place]engine.Position
 }
 
-// endless is the end of a partition that is followed as it grows.
-const endless engine.Offset = -1
-
-// partitions resolves what the configuration selects to logs and offsets.
-func (in *input) partitions(ctx context.Context, streams []*engine.Stream) ([]*partition, error) {
-	var parts []*partition
-	for i, selection := range in.conf.Streams {
-		s := streams[i]
-		first, last := selection.First, selection.Last
-		if selection.All {
-			first, last = 0, engine.Partition(s.Partitions()-1) //nolint:gosec // at most MaxPartitions
-		}
-		start := in.conf.Start
-		if selection.Start != nil {
-			start = *selection.Start
-		}
-		for number := first; number <= last; number++ {
-			p, err := in.partition(ctx, s, number, start)
-			if err != nil {
-				return nil, fmt.Errorf("streams: %w", err)
+// survey looks at every partition that is selected, and refuses a place to begin
+// that does not exist. What a group will find committed is not known yet.
+func (in *input) survey(ctx context.Context) (*origin, error) {
+	o := &origin{heads: make(map[engine.Place]engine.Offset), positions: make(map[engine.Place]engine.Position)}
+	e := in.connection.engine
+	for _, s := range e.Streams() {
+		for _, selection := range in.conf.Streams {
+			if selection.Matches(s.Name()) {
+				if err := in.surveyStream(ctx, o, s, selection); err != nil {
+					return nil, fmt.Errorf("streams: %w", err)
+				}
+				if selection.All {
+					break
+				}
 			}
-			parts = append(parts, p)
 		}
 	}
-	return parts, nil
+	return o, nil
 }
 
-func (in *input) partition(ctx context.Context, s *engine.Stream, number engine.Partition, start config.Position) (*partition, error) {
-	log, err := s.Log(number)
-	if err != nil {
-		return nil, err
+func (in *input) surveyStream(ctx context.Context, o *origin, s *engine.Stream, selection config.Selection) error {
+	first, last := selection.First, selection.Last
+	if selection.All {
+		first, last = 0, engine.Partition(s.Partitions()-1) //nolint:gosec // at most MaxPartitions
 	}
-	first, head, err := log.Bounds()
-	if err != nil {
-		return nil, err
+	position := in.conf.Start
+	if selection.Start != nil {
+		position = *selection.Start
 	}
-	p := &partition{stream: s, number: number, log: log, end: endless}
-	if in.conf.StopAtEnd {
-		p.end = head
-	}
-	switch start.Kind {
-	case config.Earliest:
-		p.from = first
-	case config.Latest:
-		p.from = head
-	case config.AtOffset:
-		p.from = start.Offset
-		if p.from > head {
-			return nil, fmt.Errorf("start offset %d of partition %d of %s, which ends at %d: %w", p.from, number, s.Name(), head, engine.ErrInvalid)
+	position = position.Fixed(in.clock.Now())
+	for number := first; number <= last; number++ {
+		log, err := s.Log(number)
+		if err != nil {
+			return err
 		}
-	case config.AtTime:
-		p.from, err = log.OffsetAt(ctx, start.Time)
-	case config.Ago:
-		p.from, err = log.OffsetAt(ctx, in.clock.Now().Add(-start.Ago))
+		_, head, err := log.Bounds()
+		if err != nil {
+			return err
+		}
+		place := s.Place(number)
+		o.heads[place], o.positions[place] = head, position
+		if in.conf.Group.Group != "" {
+			continue
+		}
+		at, err := log.Resolve(ctx, position)
+		if err != nil {
+			return fmt.Errorf("start offset in %s: %w", place, err)
+		}
+		o.positions[place] = engine.Position{Kind: engine.AtOffset, Offset: at}
 	}
-	p.from = max(p.from, first)
-	return p, err
+	return nil
+}
+
+// start returns where to begin in a partition without a commit. One that came later
+// is read from its first record: all of it was appended since.
+func (o *origin) start(ctx context.Context, log *engine.Log, place engine.Place) (engine.Offset, error) {
+	position, known := o.positions[place]
+	switch {
+	case !known:
+		position = engine.Position{Kind: engine.Earliest}
+	case position.Kind == engine.Latest: // what was appended since is not skipped
+		position = engine.Position{Kind: engine.AtOffset, Offset: o.heads[place]}
+	case position.Kind == engine.Committed:
+		return 0, fmt.Errorf("%s has no commit of the group any more: choose another start_offset: %w", place, engine.ErrInvalid)
+	}
+	return log.Resolve(ctx, position)
+}
+
+// refuseUncommitted looks whether the group has committed in every partition, where
+// it shall begin nowhere else.
+func (in *input) refuseUncommitted(ctx context.Context, subscription *engine.Subscription, o *origin) error {
+	for place, position := range o.positions {
+		if position.Kind != engine.Committed {
+			continue
+		}
+		_, committed, err := subscription.Committed(ctx, place)
+		if err != nil {
+			return err
+		}
+		if !committed {
+			return fmt.Errorf("start_offset committed: group %s has committed nothing in %s: choose another start_offset: %w",
+				in.conf.Group.Group, place, engine.ErrInvalid)
+		}
+	}
+	return nil
 }
 
 // label tells a partition in the log.
-func (p *partition) label() slog.Attr {
-	return slog.Group("", slog.String("stream", p.stream.Name()), slog.Int("partition", int(p.number)))
+func label(place engine.Place) slog.Attr {
+	return slog.Group("", slog.String("stream", place.Stream.Name.String()), slog.Int("partition", int(place.Partition)))
 }

@@ -1,88 +1,190 @@
 package plugin
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/lakestream-go/lakestream/engine"
 )
 
-// reader reads one partition in order.
-type reader struct {
-	*partition
+// releaseTimeout bounds the last commit of a partition that is let go.
+const releaseTimeout = 5 * time.Second
+
+// partition reads one partition, from its claim to its release.
+type partition struct {
 	session *session
+	claim   *engine.Claim
+	place   engine.Place
 	builder builder
+	window  *window
+	// end is where to stop; endless to go on.
+	end engine.Offset
+	// log tells the bounds; the cursor reads with one of its own.
+	log *engine.Log
+	// ctx ends when the partition shall be let go, or the session closes.
+	ctx     context.Context //nolint:containedctx // the lifetime of the reading
+	stop    context.CancelFunc
 	trouble trouble
 }
 
-// run reads until the partition's end or until the session closes.
-func (r *reader) run() {
-	for r.end == endless || r.from < r.end {
-		if !r.step() {
-			return
+// endless is the end of a partition that is followed as it grows.
+const endless engine.Offset = -1
+
+func newPartition(s *session, claim *engine.Claim) *partition {
+	p := &partition{
+		session: s, claim: claim, place: claim.Place(), builder: newBuilder(claim.Stream, claim.Partition),
+		window: newWindow(s.clock, s.inFlight), end: s.endOf(claim.Place()),
+	}
+	p.ctx, p.stop = context.WithCancel(s.ctx)
+	return p
+}
+
+// run reads in order, then finishes what is in flight and lets go.
+func (p *partition) run() {
+	defer p.stop()
+	p.session.tasks.Go(p.watch)
+	var err error
+	if p.log, err = p.claim.Stream.Log(p.claim.Partition); err == nil && p.begin() {
+		for p.step() {
+		}
+		if p.atEnd() {
+			p.finish()
 		}
 	}
-	r.session.settle()
+	p.drain()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), releaseTimeout)
+	defer cancel()
+	if err := p.claim.Release(ctx); err != nil {
+		p.session.logger.Warn("a partition could not be let go; its next owner waits", label(p.place), "error", err)
+	}
 }
 
-// step delivers one batch, or waits for records; it returns false when the session
-// closes.
-func (r *reader) step() bool {
-	if !r.session.acquire() {
+// watch stops the reading when the partition is another's or shall be.
+func (p *partition) watch() {
+	select {
+	case <-p.claim.Revoked():
+	case <-p.claim.Lost():
+	case <-p.ctx.Done():
+	}
+	p.stop()
+}
+
+// begin puts a cursor without a mark where the configuration says.
+func (p *partition) begin() bool {
+	for !p.claim.Cursor().Marked() {
+		at, err := p.session.origin.start(p.ctx, p.log, p.place)
+		if err == nil {
+			// Durable at once: who takes over begins where this one did.
+			err = p.claim.Cursor().Reset(p.ctx, at)
+		}
+		if err != nil && !p.retry(err) {
+			return false
+		}
+	}
+	return true
+}
+
+// retry notes an error and waits before the next attempt; it returns false when
+// there shall be none.
+func (p *partition) retry(err error) bool {
+	if p.ctx.Err() != nil || errors.Is(err, engine.ErrClosed) || errors.Is(err, engine.ErrFenced) {
 		return false
 	}
-	read, err := r.log.Read(r.session.ctx, r.from, r.session.limits)
+	p.trouble.note(err, p.place, p.session.logger)
+	return p.session.pause(p.ctx, p.trouble.attempts)
+}
+
+// atEnd reports whether everything up to the end was read.
+func (p *partition) atEnd() bool {
+	return p.end != endless && p.claim.Cursor().ReadPosition() >= p.end
+}
+
+// step delivers one batch, or waits for records; it returns false at the end or
+// when the partition shall be let go.
+func (p *partition) step() bool {
+	if p.atEnd() {
+		return false
+	}
+	cursor := p.claim.Cursor()
+	from := cursor.ReadPosition()
+	if !p.window.room(p.ctx) || !p.session.acquire(p.ctx, p.session.slots) {
+		return false
+	}
+	read, err := cursor.Read(p.ctx, engine.CursorRead{Limits: p.session.limits, Until: max(0, p.end)})
 	if err != nil {
-		r.session.free()
-		return r.handle(err)
+		<-p.session.slots
+		return p.handle(err, from)
 	}
-	r.trouble.over(r.partition, r.session.logger)
-	records := r.upToEnd(read.Records)
-	if len(records) == 0 {
-		r.session.free()
-		return r.wait()
+	p.trouble.over(p.place, p.session.logger)
+	if len(read.Records) == 0 {
+		<-p.session.slots
+		if cursor.ReadPosition() > from {
+			return true
+		}
+		// No slot is held at the head, because idle partitions may be many.
+		if err := cursor.Wait(p.ctx); err != nil {
+			return p.handle(err, from)
+		}
+		return true
 	}
-	r.from = records[len(records)-1].Offset + 1
-	r.session.open.Add(1)
-	return r.session.offer(newDelivery(r.session, r.partition, r.builder, records, headOf(r.log, records), 0))
-}
-
-// upToEnd cuts off what was appended after the input connected, when it stops at
-// the end.
-func (r *reader) upToEnd(records []engine.Positioned) []engine.Positioned {
-	if r.end == endless || len(records) == 0 {
-		return records
-	}
-	keep := len(records)
-	for keep > 0 && records[keep-1].Offset >= r.end {
-		keep--
-	}
-	return records[:keep]
-}
-
-// wait blocks at the head until there is a record. It holds no slot, because idle
-// partitions may be many.
-func (r *reader) wait() bool {
-	if _, err := r.log.Tail(r.session.ctx, r.from, engine.ReadLimits{MaxMessages: 1}); err != nil {
-		return r.handle(err)
+	p.window.enter()
+	d := newDelivery(p, read.Records, headOf(p.log, read.Records), 0)
+	d.batch = engine.OffsetRange{Start: from, End: read.Next}
+	if !p.session.offer(p.ctx, d, p.session.slots) {
+		p.window.leave()
+		return false
 	}
 	return true
 }
 
 // handle decides how to go on after an error: at the first live record when the
 // next one was trimmed, else by trying again.
-func (r *reader) handle(err error) bool {
-	if r.session.isClosing(err) {
-		return false
-	}
-	if errors.Is(err, engine.ErrTrimmed) {
-		if start, _, err := r.log.Bounds(); err == nil && start > r.from {
-			r.session.logger.Warn("records were trimmed before they were read", r.label(), "from", int64(r.from), "to", int64(start))
-			r.from = start
-			return true
+func (p *partition) handle(err error, from engine.Offset) bool {
+	if errors.Is(err, engine.ErrTrimmed) && p.ctx.Err() == nil {
+		if start, _, err := p.log.Bounds(); err == nil && start > from {
+			p.session.logger.Warn("records were trimmed before they were read", label(p.place), "from", int64(from), "to", int64(start))
+			cursor := p.claim.Cursor()
+			return cursor.Ack(engine.OffsetRange{Start: from, End: start}) == nil && cursor.Seek(start) == nil
 		}
 	}
-	r.trouble.note(err, r.partition, r.session.logger)
-	return r.session.pause(r.trouble.attempts)
+	return p.retry(err)
+}
+
+// finish commits a partition that was read to its end, tells that it is done, and
+// waits until it shall be let go: nobody else need take it.
+func (p *partition) finish() {
+	if !p.window.await(p.ctx, 0) || p.claim.Cursor().Next() < p.end {
+		return
+	}
+	for {
+		err := p.claim.Commit(p.ctx)
+		if err == nil {
+			break
+		}
+		if !p.retry(err) {
+			return
+		}
+	}
+	p.session.settle(p.place)
+	<-p.ctx.Done()
+}
+
+// drain waits for what is in flight of a partition that goes to another member, as
+// long as that waits too. Nobody waits for what is lost anyway, or when the input
+// closes.
+func (p *partition) drain() {
+	ctx, cancel := context.WithCancel(p.session.ctx)
+	defer cancel()
+	p.session.tasks.Go(func() {
+		defer cancel()
+		select {
+		case <-p.session.clock.After(p.session.rebalanceTimeout):
+		case <-p.claim.Lost():
+		case <-ctx.Done():
+		}
+	})
+	p.window.await(ctx, 0)
 }
 
 // headOf returns where a log ends, for the lag of records that were read from it.

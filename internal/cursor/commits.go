@@ -20,6 +20,24 @@ type Commit struct {
 	Committed bool
 }
 
+// CommitOf returns how far one group has come in one partition. One that never was
+// there has not committed.
+func CommitOf(ctx context.Context, documents coord.Documents, group string, place Place) (Commit, error) {
+	doc, _, err := loadDocument(ctx, documents, place.key(commitKind, group))
+	if err != nil {
+		return Commit{}, fmt.Errorf("reading the commit of group %s in %s: %w", group, place, err)
+	}
+	return doc.commit(group, place.Partition), nil
+}
+
+func (d *document) commit(group string, partition base.Partition) Commit {
+	c := Commit{Group: group, Partition: partition, Committed: d.Next != nil}
+	if c.Committed {
+		c.Next = *d.Next
+	}
+	return c
+}
+
 // Commits returns how far every group has come in the partitions of a stream, by
 // partition and group, as the leader of coordination knows it: for retention that
 // waits for groups. A group that took a partition and has not begun counts, with
@@ -40,11 +58,7 @@ func Commits(ctx context.Context, documents coord.Documents, stream Stream) ([]C
 		if err != nil {
 			return nil, fmt.Errorf("reading the commit of group %s in partition %d of %s: %w", group, partition, stream.Name, err)
 		}
-		c := Commit{Group: group, Partition: partition, Committed: doc.Next != nil}
-		if c.Committed {
-			c.Next = *doc.Next
-		}
-		commits = append(commits, c)
+		commits = append(commits, doc.commit(group, partition))
 	}
 	slices.SortStableFunc(commits, func(a, b Commit) int { return int(a.Partition) - int(b.Partition) })
 	return commits, nil

@@ -251,6 +251,9 @@ func TestADroppedStreamIsForgotten(t *testing.T) {
 	commits, err := Commits(t.Context(), w.documents, orders)
 	require.NoError(t, err)
 	require.Equal(t, []Commit{{Group: "audit", Next: 4, Committed: true}}, commits)
+	one, err := CommitOf(t.Context(), w.documents, "audit", Place{orders, 0})
+	require.NoError(t, err)
+	require.Equal(t, commits[0], one)
 }
 
 func TestRetentionSeesHowFarEveryGroupIs(t *testing.T) {
@@ -387,4 +390,23 @@ func TestAGroupWithAWrongNameOrOneTooManyIsRefused(t *testing.T) {
 	left, err := w.documents.List(t.Context(), memberKind)
 	require.NoError(t, err)
 	require.Empty(t, left, "its lease was given back")
+}
+
+func TestAMemberOfNoGroupOwnsAllThatItWants(t *testing.T) {
+	w := newWorld(newFastClock(speed))
+	orders, returns := w.stream("orders", 2, 10), w.stream("returns", 1, 10)
+	m := Follow(t.Context(), w.options(w.all(orders, returns)))
+	claims := next(t, m, 3)
+	w.grow(orders, 2, 3, 10)
+	grown := next(t, m, 1)[Place{orders, 2}]
+	require.NoError(t, grown.Cursor().Reset(t.Context(), 4))
+	require.NoError(t, grown.Commit(t.Context()))
+	w.drop(returns)
+	closes(t, claims[Place{returns, 0}].Revoked())
+	require.NoError(t, claims[Place{returns, 0}].Release(t.Context()))
+	require.NoError(t, m.Leave(t.Context()))
+	closes(t, grown.Lost())
+	found, err := w.documents.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Empty(t, found, "nobody is told")
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // run follows the group until ctx ends or another has the member's name.
-func (m *Member) run(ctx context.Context) {
+func (m *Member) run(ctx context.Context, beat func(context.Context) (time.Duration, error)) {
 	defer close(m.done)
 	for {
-		wait, err := m.beat(ctx)
+		wait, err := beat(ctx)
 		if errors.Is(err, errReplaced) {
 			m.mu.Lock()
 			m.err = err
@@ -49,9 +49,9 @@ func (m *Member) tell(ctx context.Context, err error) {
 	switch {
 	case text == m.trouble:
 	case text != "":
-		m.logger.Warn("following the group fails and is tried again", "reason", text)
+		m.logger.Warn("finding the partitions to read fails and is tried again", "reason", text)
 	default:
-		m.logger.Info("the group can be followed again")
+		m.logger.Info("the partitions to read are known again")
 	}
 	m.trouble = text
 }
@@ -247,4 +247,32 @@ func (m *Member) take(ctx context.Context, place Place) (bool, error) {
 	c.restore(&doc)
 	m.deliver(newClaim(place, c, m.drop))
 	return true, nil
+}
+
+// beatAlone claims what is wanted and not held, and revokes what is held and not
+// wanted any more.
+func (m *Member) beatAlone(context.Context) (time.Duration, error) {
+	wants, err := m.o.Wants()
+	if err != nil {
+		return m.o.Heartbeat, err
+	}
+	held := m.held()
+	for _, w := range wants {
+		for p := w.First; p <= w.Last; p++ {
+			place := Place{Stream: w.Stream, Partition: p}
+			if _, ok := held[place]; ok {
+				delete(held, place)
+				continue
+			}
+			source, err := m.o.Open(place)
+			if err != nil {
+				return m.o.Heartbeat, fmt.Errorf("opening %s: %w", place, err)
+			}
+			m.deliver(newClaim(place, newCursor(source, nil, nil), m.drop))
+		}
+	}
+	for _, claim := range held {
+		claim.revoke()
+	}
+	return m.o.Heartbeat, nil
 }

@@ -94,11 +94,7 @@ type Member struct {
 // Join makes a member of a group, which is created when absent. ctx bounds joining
 // only. A wrong name or one limit too many is ErrInvalid.
 func Join(ctx context.Context, o MemberOptions) (*Member, error) {
-	m := &Member{
-		o: o, name: o.Name, logger: o.Logger.With("group", o.Group), done: make(chan struct{}),
-		nudge: make(chan struct{}, 1), ready: make(chan struct{}, 1),
-		waiting: make(map[Place]time.Time), claims: make(map[Place]*Claim),
-	}
+	m := newMember(o, o.Logger.With("group", o.Group))
 	if m.name == "" {
 		m.name = o.NewID()
 	}
@@ -110,10 +106,31 @@ func Join(ctx context.Context, o MemberOptions) (*Member, error) {
 	if err := m.enroll(ctx); err != nil {
 		return nil, fmt.Errorf("joining group %s: %w", o.Group, err)
 	}
+	m.start(ctx, m.beat)
+	return m, nil
+}
+
+// Follow makes a member of no group. It owns all that it wants, what is gone is
+// revoked, and its cursors are ephemeral: nothing is committed. Of the options it
+// uses neither Documents nor those of a group.
+func Follow(ctx context.Context, o MemberOptions) *Member {
+	m := newMember(o, o.Logger)
+	m.start(ctx, m.beatAlone)
+	return m
+}
+
+func newMember(o MemberOptions, logger *slog.Logger) *Member {
+	return &Member{
+		o: o, name: o.Name, logger: logger, done: make(chan struct{}),
+		nudge: make(chan struct{}, 1), ready: make(chan struct{}, 1),
+		waiting: make(map[Place]time.Time), claims: make(map[Place]*Claim),
+	}
+}
+
+func (m *Member) start(ctx context.Context, beat func(context.Context) (time.Duration, error)) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m.stop = stop
-	go m.run(running)
-	return m, nil
+	go m.run(running, beat)
 }
 
 // enroll begins a session: it takes a lease and a place in the roster.
