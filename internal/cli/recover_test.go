@@ -1,0 +1,77 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lakestream-go/lakestream/engine"
+)
+
+// runbook returns the commands of the runbook, which this test runs.
+func runbook(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbooks", "recover.md"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// The story of the runbook: the coordination of a directory is deleted, and comes
+// back from the object store.
+func TestTheRunbookOfALostCoordination(t *testing.T) {
+	for _, command := range []string{
+		"lakestream recover --dry-run", "lakestream recover --yes", "lakestream status --check", "lakestream table verify TABLE --complete",
+	} {
+		require.Contains(t, runbook(t), command)
+	}
+	dir := t.TempDir()
+	e := open(t, dir, nil)
+	appendOrders(t, e, 20)
+	closeEngine(t, e)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "nats")))
+
+	_, err := engine.Open(t.Context(), engine.Options{DataDir: dir})
+	require.ErrorIs(t, err, engine.ErrForeign)
+	require.ErrorContains(t, err, "lakestream recover")
+
+	dry := lakestream(t, "recover", "--dry-run", "--data-dir", dir, "--json")
+	require.Equal(t, 0, dry.code, dry.stderr)
+	var report engine.RecoverReport
+	require.NoError(t, json.Unmarshal([]byte(dry.stdout), &report))
+	require.True(t, report.Whole)
+	require.True(t, report.DryRun)
+	require.Empty(t, report.Ahead, "an instance that ended in order had archived everything")
+	_, err = engine.Open(t.Context(), engine.Options{DataDir: dir})
+	require.ErrorIs(t, err, engine.ErrForeign, "a dry run changes nothing")
+
+	refused := lakestream(t, "recover", "--data-dir", dir)
+	require.Equal(t, 2, refused.code, "nobody confirmed")
+	require.Contains(t, refused.stderr, "--yes")
+
+	done := lakestream(t, "recover", "--yes", "--data-dir", dir)
+	require.Equal(t, 0, done.code, done.stderr)
+	require.Contains(t, done.stdout, "recovered cluster "+report.Cluster)
+	require.Contains(t, done.stderr, "restoring the log of s00", "progress is told")
+
+	e = open(t, dir, nil)
+	appendOrders(t, e, 10)
+	closeEngine(t, e)
+	checked := lakestream(t, "status", "--check", "--data-dir", dir)
+	require.Equal(t, 0, checked.code, checked.stdout+checked.stderr)
+	verified := lakestream(t, "table", "verify", "shop.orders", "--complete", "--data-dir", dir)
+	require.Equal(t, 0, verified.code, verified.stdout+verified.stderr)
+	require.Contains(t, verified.stdout, "30")
+
+	again := lakestream(t, "recover", "--yes", "--data-dir", dir)
+	require.Equal(t, 1, again.code)
+	require.Contains(t, again.stderr, "nothing to recover")
+}
+
+func TestRecoverWithoutADirectoryCreatesNone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "none")
+	require.Equal(t, 1, lakestream(t, "recover", "--yes", "--data-dir", dir).code)
+	require.NoDirExists(t, dir)
+}
