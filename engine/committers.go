@@ -39,6 +39,9 @@ type tableDemand struct {
 	interval time.Duration
 }
 
+// superviseEvery bounds how often what committers have to do is looked for.
+const superviseEvery = 20 * time.Millisecond
+
 // superviseTables runs a committer for each stream that has a table, and wakes it
 // when more is prepared, until the stream is deleted, ctx ends or the view stops:
 // another instance may be able to commit.
@@ -74,6 +77,11 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 		select {
 		case <-changed:
 		case <-inherited:
+		case <-ctx.Done():
+		}
+		// Each look goes over every stream, and records come by the hundred.
+		select {
+		case <-s.engine.clock.After(superviseEvery):
 		case <-ctx.Done():
 		}
 	}
