@@ -197,3 +197,29 @@ func TestADeletedStreamLeavesItsTableAndNoTrouble(t *testing.T) {
 	require.NoError(t, e.Close(t.Context()))
 	require.Empty(t, logged.String())
 }
+
+func TestWhatAnOlderReleaseHoldsBackIsSaidWithWhatToDo(t *testing.T) {
+	opts := without(options(t)).WithFoldVersion(1)
+	e := open(t, opts)
+	defer func() { require.NoError(t, e.Close(t.Context())) }()
+	s, err := e.EnsureStream(t.Context(), "shop/orders", engine.StreamConfig{})
+	require.NoError(t, err, "streams are created as before")
+	batch := one(0)
+	require.NoError(t, s.Append(t.Context(), batch))
+	require.NoError(t, batch.Results[0].Err)
+	require.NoError(t, e.Close(t.Context()))
+
+	opts.Observe = true
+	e = open(t, opts.WithFoldVersion(2))
+	s, err = e.Stream("shop/orders")
+	require.NoError(t, err)
+	for what, err := range map[string]error{
+		"fence": s.Fence(t.Context(), "moving"),
+		"grow":  s.IncreasePartitions(t.Context(), 3),
+	} {
+		require.ErrorIs(t, err, engine.ErrNotYetAllowed, what)
+		require.ErrorIs(t, err, engine.ErrUnavailable, what)
+		require.ErrorContains(t, err, "run a pipeline with this release", what)
+	}
+	require.Equal(t, 1, s.Partitions())
+}
