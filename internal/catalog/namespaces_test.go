@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -257,17 +258,22 @@ func TestARefusedDropLeavesNoSeal(t *testing.T) {
 // there, and no seal is left that keeps streams out for ever.
 func TestCreatesAndDropsAtOnceLeaveEachStreamInItsNamespace(t *testing.T) {
 	s := newStreams(t)
-	const rounds, creators, droppers = 25, 3, 2
-	var group sync.WaitGroup
+	const drops, rounds, creators, droppers = 5, 500, 2, 2
+	var creating, dropping sync.WaitGroup
 	var created, dropped atomic.Int64
+	done := make(chan struct{})
 	for i := range creators {
 		in := s.instance()
-		group.Go(func() {
-			for n := range rounds {
-				stream := base.StreamName{Namespace: "shop", Name: string(rune('a'+i)) + string(rune('a'+n))}
+		creating.Go(func() {
+			for n := 0; n < rounds && dropped.Load() < drops; n++ {
+				stream := name(fmt.Sprintf("shop/s%d-%d", i, n))
 				_, err := in.Ensure(t.Context(), stream, catalog.StreamConfig{})
 				if err == nil {
 					created.Add(1)
+					// The log itself is asked: while the stream is there, so is its namespace.
+					if _, err := in.CreateNamespace(t.Context(), "shop", catalog.NamespaceConfig{}); !errors.Is(err, catalog.ErrAlreadyExists) {
+						t.Errorf("stream %s is in no namespace: %v", stream, err)
+					}
 					if _, err := in.Drop(t.Context(), stream, true); err != nil {
 						t.Error(err)
 					}
@@ -279,8 +285,13 @@ func TestCreatesAndDropsAtOnceLeaveEachStreamInItsNamespace(t *testing.T) {
 	}
 	for range droppers {
 		in := s.instance()
-		group.Go(func() {
-			for range rounds {
+		dropping.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
 				switch err := in.DropNamespace(t.Context(), "shop"); {
 				case err == nil:
 					dropped.Add(1)
@@ -290,7 +301,9 @@ func TestCreatesAndDropsAtOnceLeaveEachStreamInItsNamespace(t *testing.T) {
 			}
 		})
 	}
-	group.Wait()
+	creating.Wait()
+	close(done)
+	dropping.Wait()
 	t.Logf("%d creates, %d drops", created.Load(), dropped.Load())
 	in := s.instance()
 	in.ensure(t, "shop/last", catalog.StreamConfig{})
