@@ -37,6 +37,7 @@ func Commands(load LoadConfig) []*ucli.Command {
 		group("stream", "Create, change, look at and delete streams", a.streamCommands()...),
 		group("namespace", "Create, change, look at and delete namespaces",
 			a.namespaceCreate(), a.namespaceList(), a.namespaceDescribe(), a.namespaceSet(), a.namespaceDelete()),
+		group("group", "Look at consumer groups, seek and delete them", a.groupList(), a.groupDescribe(), a.groupSeek(), a.groupDelete()),
 		group("table", "Look at tables, prove and reset them", a.tableList(), a.tableDescribe(), a.tableHead(), a.tableVerify(), a.tableReset()),
 		a.inspect(), a.recover(),
 		a.compact(),
