@@ -49,7 +49,7 @@ func TestWhoConnectsToNATS(t *testing.T) {
 }
 
 func TestWhatIsWrongAboutNATSIsNamed(t *testing.T) {
-	for nats, want := range map[string]string{
+	for nats, want := range map[string]string{ //nolint:gosec // no password is real
 		"{ urls: [ nats://n1:4222 ], auth: { token: sesame } }":                        "nats.allow_plaintext",
 		"{ urls: [ tls://n1:4222 ], auth: { token: sesame, nkey_file: k } }":           "nats.auth",
 		"{ urls: [ tls://n1:4222 ], auth: { password: sesame } }":                      "password without user",

@@ -77,13 +77,14 @@ func putInSpiteOfAll(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	for n := 1; ; n++ {
+	for n := 1; ctx.Err() == nil; n++ {
 		if _, err := log.Put(ctx, fmt.Appendf(nil, "%s %d", os.Getenv(nameVariable), n)); err != nil {
 			time.Sleep(5 * time.Millisecond)
 			continue
 		}
 		fmt.Println(n)
 	}
+	return ctx.Err()
 }
 
 type child struct {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -172,9 +173,7 @@ func (s *scene) settle() {
 	acked := map[position]int{}
 	for _, a := range s.writers {
 		a.mu.Lock()
-		for at, offset := range a.acked {
-			acked[at] = offset
-		}
+		maps.Copy(acked, a.acked)
 		a.mu.Unlock()
 	}
 	require.Eventually(s.t, func() bool { return s.reader.view.Revision() >= last }, waiting, 10*time.Millisecond,
