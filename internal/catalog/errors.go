@@ -45,7 +45,7 @@ func (e *named) Unwrap() []error { return e.classes }
 
 // refusal turns why the fold refused a record into an error.
 func refusal(why shard.Reason) error {
-	switch why { //nolint:exhaustive // the others say what they mean
+	switch why {
 	case shard.NoStream:
 		return ErrNoSuchStream
 	case shard.NoPartition:

@@ -42,7 +42,8 @@ func TestAPolicyComesFromTheStreamThenItsNamespaceThenTheCluster(t *testing.T) {
 		},
 		"each field by itself": {
 			[]*commitpb.TablePolicy{
-				{Name: new("a")}, {Namespace: new("n.m"), CommitIntervalMs: new(int64(2000))},
+				{Name: new("a")},
+				{Namespace: new("n.m"), CommitIntervalMs: new(int64(2000))},
 				{Namespace: new("x"), CommitIntervalMs: new(int64(9000)), SystemColumns: []string{"partition", "offset"}},
 			},
 			catalog.Table{Enabled: true, Namespace: "n_m", Name: "a", CommitInterval: 2 * time.Second, SystemColumns: []string{"partition", "offset"}},

@@ -253,58 +253,72 @@ func TestARefusedDropLeavesNoSeal(t *testing.T) {
 	}
 }
 
+// rush is instances that create streams in a namespace beside others that drop it.
+type rush struct {
+	t                *testing.T
+	created, dropped atomic.Int64
+}
+
+// rounds bounds what one instance creates.
+const rounds = 500
+
+// create makes streams, and deletes them again, until enough drops met them.
+func (r *rush) create(in instance, creator, drops int) {
+	for n := 0; n < rounds && r.dropped.Load() < int64(drops); n++ {
+		stream := name(fmt.Sprintf("shop/s%d-%d", creator, n))
+		_, err := in.Ensure(r.t.Context(), stream, catalog.StreamConfig{})
+		if errors.Is(err, catalog.ErrNamespaceDropping) {
+			continue
+		}
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		r.created.Add(1)
+		// The log itself is asked: while the stream is there, so is its namespace.
+		if _, err := in.CreateNamespace(r.t.Context(), "shop", catalog.NamespaceConfig{}); !errors.Is(err, catalog.ErrAlreadyExists) {
+			r.t.Errorf("stream %s is in no namespace: %v", stream, err)
+		}
+		if _, err := in.Drop(r.t.Context(), stream, true); err != nil {
+			r.t.Error(err)
+		}
+	}
+}
+
+// drop drops the namespace over and over.
+func (r *rush) drop(in instance, done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		switch err := in.DropNamespace(r.t.Context(), "shop"); {
+		case err == nil:
+			r.dropped.Add(1)
+		case !errors.Is(err, base.ErrConflict) && !errors.Is(err, catalog.ErrNoSuchNamespace):
+			r.t.Error(err)
+		}
+	}
+}
+
 // Given instances that drop a namespace and others that create streams in it at the
 // same moment, over and over, then no stream is ever in a namespace that is not
 // there, and no seal is left that keeps streams out for ever.
 func TestCreatesAndDropsAtOnceLeaveEachStreamInItsNamespace(t *testing.T) {
 	s := newStreams(t)
-	const drops, rounds, creators, droppers = 5, 500, 2, 2
+	r := &rush{t: t}
 	var creating, dropping sync.WaitGroup
-	var created, dropped atomic.Int64
 	done := make(chan struct{})
-	for i := range creators {
-		in := s.instance()
-		creating.Go(func() {
-			for n := 0; n < rounds && dropped.Load() < drops; n++ {
-				stream := name(fmt.Sprintf("shop/s%d-%d", i, n))
-				_, err := in.Ensure(t.Context(), stream, catalog.StreamConfig{})
-				if err == nil {
-					created.Add(1)
-					// The log itself is asked: while the stream is there, so is its namespace.
-					if _, err := in.CreateNamespace(t.Context(), "shop", catalog.NamespaceConfig{}); !errors.Is(err, catalog.ErrAlreadyExists) {
-						t.Errorf("stream %s is in no namespace: %v", stream, err)
-					}
-					if _, err := in.Drop(t.Context(), stream, true); err != nil {
-						t.Error(err)
-					}
-				} else if !errors.Is(err, catalog.ErrNamespaceDropping) {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	for range droppers {
-		in := s.instance()
-		dropping.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				switch err := in.DropNamespace(t.Context(), "shop"); {
-				case err == nil:
-					dropped.Add(1)
-				case !errors.Is(err, base.ErrConflict) && !errors.Is(err, catalog.ErrNoSuchNamespace):
-					t.Error(err)
-				}
-			}
-		})
+	for i := range 2 {
+		creator, dropper := s.instance(), s.instance()
+		creating.Go(func() { r.create(creator, i, 5) })
+		dropping.Go(func() { r.drop(dropper, done) })
 	}
 	creating.Wait()
 	close(done)
 	dropping.Wait()
-	t.Logf("%d creates, %d drops", created.Load(), dropped.Load())
+	t.Logf("%d creates, %d drops", r.created.Load(), r.dropped.Load())
 	in := s.instance()
 	in.ensure(t, "shop/last", catalog.StreamConfig{})
 	n, err := in.LoadNamespace("shop")

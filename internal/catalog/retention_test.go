@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -23,25 +22,25 @@ func TestRetentionComesFromTheStreamThenItsNamespaceThenTheCluster(t *testing.T)
 		"nobody says anything": {nil, nil, nil, defaults},
 		"all are empty":        {&commitpb.Retention{}, &commitpb.Retention{}, &commitpb.Retention{}, defaults},
 		"the stream says all": {
-			&commitpb.Retention{TimeMs: &hour, Bytes: proto.Int64(5), WaitForTablesMs: proto.Int64(0), WaitForGroups: proto.Bool(true)},
-			&commitpb.Retention{TimeMs: proto.Int64(1), Bytes: proto.Int64(1), WaitForTablesMs: &hour, WaitForGroups: proto.Bool(false)}, nil,
+			&commitpb.Retention{TimeMs: &hour, Bytes: new(int64(5)), WaitForTablesMs: new(int64(0)), WaitForGroups: new(true)},
+			&commitpb.Retention{TimeMs: new(int64(1)), Bytes: new(int64(1)), WaitForTablesMs: &hour, WaitForGroups: new(false)}, nil,
 			LogRetention{Time: time.Hour, Bytes: 5, WaitForGroups: true},
 		},
 		"each field by itself": {
-			&commitpb.Retention{Bytes: proto.Int64(5)}, &commitpb.Retention{TimeMs: &hour},
-			&commitpb.Retention{Bytes: proto.Int64(9), TimeMs: proto.Int64(9), WaitForTablesMs: &hour, WaitForGroups: proto.Bool(true)},
+			&commitpb.Retention{Bytes: new(int64(5))}, &commitpb.Retention{TimeMs: &hour},
+			&commitpb.Retention{Bytes: new(int64(9)), TimeMs: new(int64(9)), WaitForTablesMs: &hour, WaitForGroups: new(true)},
 			LogRetention{Time: time.Hour, Bytes: 5, WaitForTables: time.Hour, WaitForGroups: true},
 		},
 		"a stream is unlimited in a limited namespace": {
-			&commitpb.Retention{TimeMs: proto.Int64(-1), Bytes: proto.Int64(-7), WaitForGroups: proto.Bool(false)},
-			&commitpb.Retention{TimeMs: &hour, Bytes: proto.Int64(5), WaitForGroups: proto.Bool(true)}, nil, defaults,
+			&commitpb.Retention{TimeMs: new(int64(-1)), Bytes: new(int64(-7)), WaitForGroups: new(false)},
+			&commitpb.Retention{TimeMs: &hour, Bytes: new(int64(5)), WaitForGroups: new(true)}, nil, defaults,
 		},
 		"0 keeps nothing": {
-			&commitpb.Retention{TimeMs: proto.Int64(0), Bytes: proto.Int64(0)}, nil, nil,
+			&commitpb.Retention{TimeMs: new(int64(0)), Bytes: new(int64(0))}, nil, nil,
 			LogRetention{WaitForTables: DefaultWaitForTables},
 		},
 		"more than a duration holds": {
-			&commitpb.Retention{TimeMs: proto.Int64(math.MaxInt64), WaitForTablesMs: proto.Int64(-5)}, nil, nil,
+			&commitpb.Retention{TimeMs: new(int64(math.MaxInt64)), WaitForTablesMs: new(int64(-5))}, nil, nil,
 			LogRetention{Time: time.Duration(maxMillis) * time.Millisecond, Bytes: Unlimited},
 		},
 	} {

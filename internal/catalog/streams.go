@@ -47,7 +47,7 @@ func (c *Catalog) IncreasePartitions(ctx context.Context, st Stream, partitions 
 	case partitions == now.Partitions:
 		return now, nil
 	}
-	record := &commitpb.PartitionsAdd{Stream: uint64(st.ID), Partitions: uint32(partitions)} //nolint:gosec // checked
+	record := &commitpb.PartitionsAdd{Stream: uint64(st.ID), Partitions: uint32(partitions)}
 	if _, err := c.publish(ctx, st, record, shard.AlreadyPublished); err != nil {
 		return Stream{}, err
 	}
@@ -170,7 +170,7 @@ func (c *Catalog) partitions(st Stream, chosen []base.Partition) ([]uint32, erro
 	}
 	for p := range now.Partitions {
 		if len(chosen) == 0 {
-			list = append(list, uint32(p)) //nolint:gosec // at most MaxPartitions
+			list = append(list, uint32(p))
 		}
 	}
 	return list, nil

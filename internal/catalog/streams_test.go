@@ -38,7 +38,7 @@ func (in instance) write(t *testing.T, st catalog.Stream, partitions ...uint32) 
 	require.NoError(t, err)
 	for i, p := range partitions {
 		out, err := session.Publish(t.Context(), &commitpb.Append{
-			Writer: uint64(session.Writer()), Seq: uint64(i + 1), Size: 10, Stream: []uint64{uint64(st.ID)}, Partition: []uint32{p}, //nolint:gosec // small
+			Writer: uint64(session.Writer()), Seq: uint64(i + 1), Size: 10, Stream: []uint64{uint64(st.ID)}, Partition: []uint32{p},
 			Records: []uint32{10}, Pos: []uint32{0}, Len: []uint32{10}, MinTime: []int64{0}, MaxTime: []int64{0},
 		})
 		require.NoError(t, err)

@@ -133,7 +133,7 @@ func (o *Object) settle(out *shard.Outcome) {
 // rejection is the error of a log that refused its block.
 func rejection(log base.LogID, reason shard.Reason) error {
 	err := fmt.Errorf("appending to log %s: %s", log, reason)
-	switch reason { //nolint:exhaustive // the others are definite and of no class
+	switch reason {
 	case shard.NoStream, shard.NoPartition:
 		return base.WithClass(base.ErrNotFound, err)
 	case shard.LogFenced:
