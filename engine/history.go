@@ -72,3 +72,36 @@ func (e *Engine) checkpoint(sh base.Shard) func(context.Context) {
 		}).Run(ctx)
 	}
 }
+
+// HistoryStatus is what a shard could be rebuilt from if its commit log were lost.
+type HistoryStatus struct {
+	// Checkpoint is the revision of the newest checkpoint, 0 for none;
+	// CheckpointTime is when its last record was accepted.
+	Checkpoint     uint64    `json:"checkpoint"`
+	CheckpointTime time.Time `json:"checkpoint_time,omitzero"`
+	// Archived is the newest archived revision; Lag is how many records after it
+	// would be lost with the log.
+	Archived uint64 `json:"archived"`
+	Lag      uint64 `json:"archive_lag"`
+}
+
+// historyStatus returns nil when a store does not answer: others tell of that.
+func (e *Engine) historyStatus(ctx context.Context, s *shardEngine) *HistoryStatus {
+	p, _, err := history.ReadPointer(ctx, e.coordination.Documents(), s.shard)
+	if err != nil {
+		return nil
+	}
+	stored, err := history.List(ctx, e.objects, s.shard)
+	if err != nil {
+		return nil
+	}
+	h := &HistoryStatus{Archived: uint64(stored.Archived())}
+	if p != nil {
+		h.Checkpoint, h.CheckpointTime = uint64(p.Current.Revision), p.Current.Time.Time()
+	}
+	safe, now := max(h.Archived, h.Checkpoint), uint64(s.view.Revision())
+	if now > safe {
+		h.Lag = now - safe
+	}
+	return h
+}

@@ -12,8 +12,10 @@ import (
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/coord"
+	"github.com/lakestream-go/lakestream/internal/format/checkpoint"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
 	"github.com/lakestream-go/lakestream/internal/format/compacted"
+	"github.com/lakestream-go/lakestream/internal/format/segment"
 	"github.com/lakestream-go/lakestream/internal/format/walobject"
 )
 
@@ -21,11 +23,15 @@ import (
 // is set.
 type Inspection struct {
 	Name string `json:"name"`
-	// Kind is "WAL object", "compacted object" or "commit record".
+	// Kind is "WAL object", "compacted object", "checkpoint", "commit log segment" or
+	// "commit record".
 	Kind      string                 `json:"kind"`
 	WAL       *walobject.Description `json:"wal,omitempty"`
 	Compacted *CompactedDescription  `json:"compacted,omitempty"`
 	Commit    *CommitDescription     `json:"commit,omitempty"`
+
+	Checkpoint *CheckpointDescription `json:"checkpoint,omitempty"`
+	Segment    *SegmentDescription    `json:"segment,omitempty"`
 }
 
 // CommitDescription is one record of a shard's commit log.
@@ -43,7 +49,8 @@ type CommitDescription struct {
 const MaxInspectBytes = 1 << 30
 
 // InspectBytes verifies bytes of unknown kind and says what they hold: a WAL
-// object, a compacted object or a commit record. Anything else is ErrInvalid,
+// object, a compacted object, a checkpoint, a commit log segment or a commit
+// record. Anything else is ErrInvalid,
 // damage ErrCorrupt.
 func InspectBytes(name string, data []byte) (*Inspection, error) {
 	in := &Inspection{Name: name}
@@ -60,10 +67,12 @@ func InspectBytes(name string, data []byte) (*Inspection, error) {
 			return nil, fmt.Errorf("inspecting %s: %w", name, err)
 		}
 		in.Kind, in.Compacted = "compacted object", describeCompacted(d)
+	case checkpoint.Is(data), segment.Is(data):
+		return inspectHistory(in, data)
 	default:
 		d, err := describeCommit(data)
 		if err != nil {
-			return nil, fmt.Errorf("inspecting %s: no WAL object, compacted object or commit record: %w", name, err)
+			return nil, fmt.Errorf("inspecting %s: no object and no commit record of this software: %w", name, err)
 		}
 		in.Kind, in.Commit = "commit record", d
 	}

@@ -76,6 +76,9 @@ type ShardStatus struct {
 	FoldVersion uint32 `json:"fold_version"`
 	// Stopped says why the shard does not go on; empty while it does.
 	Stopped string `json:"stopped,omitempty"`
+	// History is what the shard could be rebuilt from; nil when that cannot be
+	// told.
+	History *HistoryStatus `json:"history,omitempty"`
 }
 
 // StreamStatus is the state of one stream.
@@ -185,6 +188,7 @@ func (e *Engine) Status(ctx context.Context) Status {
 	st.addMembers(ctx, e)
 	for _, s := range e.shards {
 		st.addShard(s)
+		st.Shards[len(st.Shards)-1].History = e.historyStatus(ctx, s)
 	}
 	for _, info := range e.catalog.List() {
 		st.Streams = append(st.Streams, e.streamStatus(ctx, info, &st))

@@ -68,6 +68,10 @@ func writeInspection(p *page, i *engine.Inspection) {
 		writeWAL(p, i)
 	case i.Compacted != nil:
 		writeCompacted(p, i.Compacted)
+	case i.Checkpoint != nil:
+		writeCheckpoint(p, i.Checkpoint)
+	case i.Segment != nil:
+		writeSegment(p, i.Segment)
 	case i.Commit != nil:
 		writeCommit(p, i.Commit)
 	}
@@ -119,6 +123,19 @@ func writeCommit(p *page, c *engine.CommitDescription) {
 		payload.Write(c.Payload)
 	}
 	p.linef("%s", payload.String())
+}
+
+func writeCheckpoint(p *page, c *engine.CheckpointDescription) {
+	p.pairs("cluster", c.Cluster, "shard", c.Shard, "revision", number(c.Revision), "record time", stamp(c.Time),
+		"size", size(int64(c.Bytes)), "chain", c.Chain, "state", c.State, "streams", number(c.Streams), "logs", number(c.Logs),
+		"index entries", number(c.Entries), "objects", number(c.Objects), "dead objects", number(c.Dead),
+		"open writers", number(c.Writers), "epoch", number(c.Epoch))
+}
+
+func writeSegment(p *page, s *engine.SegmentDescription) {
+	p.pairs("cluster", s.Cluster, "shard", s.Shard, "revisions", fmt.Sprintf("%d-%d", s.From, s.To),
+		"record times", stamp(s.First)+" to "+stamp(s.Last), "size", size(int64(s.Bytes)), "raw", size(int64(s.Raw)),
+		"follows", s.Start, "leads to", s.End)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -75,3 +75,26 @@ func TestRecoverWithoutADirectoryCreatesNone(t *testing.T) {
 	require.Equal(t, 1, lakestream(t, "recover", "--yes", "--data-dir", dir).code)
 	require.NoDirExists(t, dir)
 }
+
+// What a recovery is made from can be looked at.
+func TestInspectingCheckpointsAndSegments(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, nil)
+	appendOrders(t, e, 3)
+	closeEngine(t, e)
+	paths, err := filepath.Glob(filepath.Join(dir, "objects", "commits", "*", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths, "closing archived what was not yet")
+	shown := inProcess(t, "inspect", paths[0])
+	require.Equal(t, 0, shown.code, shown.stderr)
+	require.Contains(t, shown.stdout, "commit log segment, verified")
+
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "nats")))
+	require.Equal(t, 0, inProcess(t, "recover", "--yes", "--data-dir", dir).code)
+	paths, err = filepath.Glob(filepath.Join(dir, "objects", "checkpoint", "*", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	shown = inProcess(t, "inspect", paths[0])
+	require.Equal(t, 0, shown.code, shown.stderr)
+	require.Contains(t, shown.stdout, "checkpoint, verified")
+}

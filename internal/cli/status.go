@@ -93,6 +93,7 @@ func writeStatus(p *page, status *engine.Status) {
 		"coordination", status.Coordination,
 		"objects", status.Storage,
 		"holding", describeObjects(status.Shards),
+		"history", describeHistory(status),
 		"catalog", status.Catalog,
 		"warehouse", status.Warehouse,
 		"instances", countMembers(status),
@@ -107,6 +108,33 @@ func writeStatus(p *page, status *engine.Status) {
 }
 
 // describeObjects says what the object store holds and how fast objects come.
+// describeHistory says what a lost commit log could be rebuilt from.
+func describeHistory(status *engine.Status) string {
+	var lag uint64
+	var oldest time.Time
+	without := 0
+	for _, s := range status.Shards {
+		if s.History == nil {
+			return "not known"
+		}
+		lag += s.History.Lag
+		switch {
+		case s.History.Checkpoint == 0:
+			without++
+		case oldest.IsZero() || s.History.CheckpointTime.Before(oldest):
+			oldest = s.History.CheckpointTime
+		}
+	}
+	text := fmt.Sprintf("%d commit records not archived", lag)
+	if without < len(status.Shards) {
+		text += ", oldest checkpoint of " + stamp(oldest)
+	}
+	if without > 0 {
+		text += fmt.Sprintf(", no checkpoint of %s yet", plural(without, "shard"))
+	}
+	return text
+}
+
 func describeObjects(shards []engine.ShardStatus) string {
 	var all engine.ShardStatus
 	for _, s := range shards {
