@@ -176,3 +176,18 @@ func (e *Engine) SeekGroup(ctx context.Context, name string, to Position) (int, 
 		return at, err == nil, err
 	})
 }
+
+// addGroups shows the consumer groups, and which of them do not get on.
+func (st *Status) addGroups(ctx context.Context, e *Engine) {
+	groups, err := e.Groups(ctx)
+	if err != nil {
+		st.problem("consumer groups", err, "check that NATS runs and can be reached")
+	}
+	st.Groups = append([]GroupStatus{}, groups...)
+	for _, g := range groups {
+		if g.Stuck > 0 {
+			st.problem("consumer group "+g.Name, fmt.Errorf("a batch was not accepted for longer than rebalance_timeout in %d of its partitions", g.Stuck),
+				"see lakestream group describe "+g.Name+", and what the pipelines of those members wait for")
+		}
+	}
+}

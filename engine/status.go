@@ -32,6 +32,8 @@ type Status struct {
 	FoldVersion FoldStatus     `json:"fold"`
 	Shards      []ShardStatus  `json:"shards"`
 	Streams     []StreamStatus `json:"streams"`
+	// Groups are the consumer groups.
+	Groups []GroupStatus `json:"groups"`
 	// Written counts what this engine appended since it was opened.
 	Written Written `json:"written"`
 	// Requests counts what this engine asked of the object store since it was
@@ -186,6 +188,7 @@ func (e *Engine) Status(ctx context.Context) Status {
 		Requests: e.objects.Stats(),
 	}
 	st.addMembers(ctx, e)
+	st.addGroups(ctx, e)
 	for _, s := range e.shards {
 		st.addShard(s)
 		st.Shards[len(st.Shards)-1].History = e.historyStatus(ctx, s)

@@ -103,6 +103,10 @@ func writeStatus(p *page, status *engine.Status) {
 	p.linef("")
 	writeStreams(p, status.Streams)
 	writeDeadLetters(p, status.Streams)
+	if len(status.Groups) > 0 {
+		p.linef("")
+		writeGroups(p, status.Groups)
+	}
 	p.linef("")
 	writeHealth(p, status)
 }
