@@ -110,7 +110,8 @@ func (c *consumer) work(claim *Claim) {
 		case <-ctx.Done():
 		}
 	})
-	for ctx.Err() == nil && c.step(ctx, claim) {
+	for goesOn := true; goesOn && ctx.Err() == nil; {
+		goesOn = c.step(ctx, claim)
 	}
 	releasing, done := context.WithTimeout(context.Background(), patience)
 	defer done()
