@@ -122,13 +122,12 @@ func (e *Engine) recover(ctx context.Context, how RecoverOptions) (*RecoverRepor
 	return describeRecovery(found, how.DryRun), err
 }
 
-// tableEnds returns where the table of a stream, or its dead-letter table, ends.
+// tableEnds returns where the table of a stream ends.
 func (e *Engine) tableEnds(ctx context.Context, meta *shard.State, st *shard.Stream) (map[base.Partition]base.Offset, error) {
 	table := catalog.TableOf(meta, st)
 	if !table.Enabled && st.Table.UUID == "" {
 		return nil, nil
 	}
-	ends := make(map[base.Partition]base.Offset)
 	main, _ := tableIdents(table)
 	loaded, err := e.tables.Load(ctx, main)
 	if errors.Is(err, base.ErrNotFound) {
@@ -137,14 +136,7 @@ func (e *Engine) tableEnds(ctx context.Context, meta *shard.State, st *shard.Str
 	if err != nil {
 		return nil, err
 	}
-	held, err := loaded.EndOffsets()
-	if err != nil {
-		return nil, err
-	}
-	for partition, end := range held {
-		ends[partition] = end
-	}
-	return ends, nil
+	return loaded.EndOffsets()
 }
 
 func describeRecovery(found *history.Report, dryRun bool) *RecoverReport {

@@ -28,7 +28,7 @@ func TestWhatCoordinationHoldsIsBoundedHoweverMuchIsCommitted(t *testing.T) {
 	w.create(view, 0, 1)
 	c := history.NewCheckpointer(history.CheckpointerOptions{
 		Loader: w.loader(), Log: w.log(), View: view, Instance: "me", Clock: w.clock,
-		Due: history.Due{Records: uint64(every)}, Interval: time.Second, //nolint:gosec // small
+		Due: history.Due{Records: uint64(every)}, Interval: time.Second,
 	})
 	records := [][]byte{
 		shardtest.Encode(t, &commitpb.StreamUpdate{Stream: 2, ExpectedVersion: 999, Table: &commitpb.TablePolicy{}}),
@@ -50,7 +50,7 @@ func TestWhatCoordinationHoldsIsBoundedHoweverMuchIsCommitted(t *testing.T) {
 		first, last := w.bounds()
 		most = max(most, last-first+1)
 	}
-	require.LessOrEqual(t, most, base.Revision(3*every)) //nolint:gosec // small
+	require.LessOrEqual(t, most, base.Revision(3*every))
 	stored := w.stored()
 	require.Len(t, stored.Checkpoints, 3)
 	require.LessOrEqual(t, len(stored.Segments), 10)

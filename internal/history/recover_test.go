@@ -212,7 +212,7 @@ func TestARecoveryThatIsCutShortIsFinished(t *testing.T) {
 		l.ends = map[base.Partition]base.Offset{1: 9}
 		calls := 0
 		whole := l.coord
-		l.coord = coord.NewFaulty(whole, func(c coord.Call) coord.Fault {
+		l.coord = coord.NewFaulty(whole, func(coord.Call) coord.Fault {
 			if calls++; calls != cut {
 				return coord.Fault{}
 			}
