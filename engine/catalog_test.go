@@ -45,7 +45,7 @@ func TestAFencedPartitionRefusesAndTheOthersOfItsObjectGoOn(t *testing.T) {
 		require.ErrorContains(t, batch.Results[1].Err, says)
 	}
 	for p, want := range []engine.Offset{1, 0, 1} {
-		log, err := s.Log(engine.Partition(p)) //nolint:gosec // small
+		log, err := s.Log(engine.Partition(p))
 		require.NoError(t, err)
 		_, head, err := log.Bounds()
 		require.NoError(t, err)

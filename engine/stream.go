@@ -91,13 +91,13 @@ func (e *Engine) CreateStream(ctx context.Context, name string, cfg StreamConfig
 }
 
 func (e *Engine) makeStream(
-	ctx context.Context, name string, cfg StreamConfig, make func(context.Context, base.StreamName, StreamConfig) (StreamInfo, error),
+	ctx context.Context, name string, cfg StreamConfig, create func(context.Context, base.StreamName, StreamConfig) (StreamInfo, error),
 ) (*Stream, error) {
 	parsed, err := base.ParseStreamName(name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := make(ctx, parsed, cfg)
+	info, err := create(ctx, parsed, cfg)
 	if err != nil {
 		return nil, e.explain(ctx, err)
 	}
