@@ -15,7 +15,7 @@ import (
 
 // quickly makes an engine look at retention all the time.
 func quickly(opts engine.Options) engine.Options {
-	opts.Reclaim = engine.ReclaimOptions{Interval: 100 * time.Millisecond, Grace: time.Second}
+	opts.Reclaim = engine.ReclaimOptions{Interval: 100 * time.Millisecond, Grace: time.Second, CheckpointEvery: time.Second}
 	return opts
 }
 
@@ -63,6 +63,28 @@ func TestRecordsWaitForTheirTable(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, report.Complete())
 	require.EqualValues(t, 200, report.Partitions[0].Rows)
+}
+
+// Given objects that compaction replaced, then they are deleted by themselves, and
+// what lives stays.
+func TestWhatCompactionReplacedIsDeletedByItself(t *testing.T) {
+	opts := quickly(options(t))
+	opts.Shards, opts.Compaction.Interval = 1, time.Second
+	e := open(t, opts)
+	defer func() { require.NoError(t, e.Close(t.Context())) }()
+	s, err := e.EnsureStream(t.Context(), "shop/orders", engine.StreamConfig{})
+	require.NoError(t, err)
+	for i := range 20 {
+		appendOrders(t, s, 10*i, 10)
+	}
+	require.Eventually(t, func() bool {
+		return len(objects(t, opts.DataDir)) == 0
+	}, time.Minute, 20*time.Millisecond, "every WAL object was compacted, and went")
+	inventory, err := e.Inventory(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, inventory.Live)
+	require.Empty(t, inventory.Missing)
+	require.Empty(t, inventory.Orphans)
 }
 
 func objects(t *testing.T, dir string) (keys []string) {

@@ -15,15 +15,12 @@ import (
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
 
-// sweepEvery is how often the store is listed for uploads that nothing names.
-const sweepEvery = time.Hour
-
 // newCollector returns what gives up the shard's old records and objects.
 func (s *shardEngine) newCollector() *gc.Collector {
 	e := s.engine
 	return gc.NewCollector(gc.Options{
 		View: s.view, Objects: e.objects, Covered: s.covered, Resolve: s.keeps, Consumed: s.consumed,
-		Grace: e.opts.Reclaim.Grace, Interval: e.opts.Reclaim.Interval, SweepEvery: sweepEvery,
+		Grace: e.opts.Reclaim.Grace, Interval: e.opts.Reclaim.Interval, SweepEvery: e.opts.Reclaim.SweepEvery,
 		Clock: e.clock, Logger: e.logger.With("shard", s.shard.String()),
 	})
 }

@@ -17,9 +17,12 @@ const (
 	checkpointLook = 10 * time.Second
 )
 
-// checkpointDue bounds the history that the coordination store holds, which is
+// Records and bytes bound the history that the coordination store holds, which is
 // twice this at most, and what a start has to fold.
-var checkpointDue = history.Due{Records: 20_000, Bytes: 64 << 20, Age: 10 * time.Minute}
+const (
+	checkpointRecords = 20_000
+	checkpointBytes   = 64 << 20
+)
 
 // loader finds the checkpoints of a shard.
 func (e *Engine) loader(sh base.Shard) history.Loader {
@@ -68,7 +71,8 @@ func (e *Engine) checkpoint(sh base.Shard) func(context.Context) {
 		}
 		history.NewCheckpointer(history.CheckpointerOptions{
 			Loader: e.loader(sh), Log: commits, View: e.viewOf(sh), Instance: e.instance,
-			Due: checkpointDue, Interval: checkpointLook, Clock: e.clock,
+			Due:      history.Due{Records: checkpointRecords, Bytes: checkpointBytes, Age: e.opts.Reclaim.CheckpointEvery},
+			Interval: min(checkpointLook, e.opts.Reclaim.CheckpointEvery), Clock: e.clock,
 		}).Run(ctx)
 	}
 }

@@ -115,6 +115,12 @@ type ReclaimOptions struct {
 	// Grace is how long an object that nothing refers to is kept for readers that
 	// found it before; 10 min, at least 1 s.
 	Grace time.Duration
+	// SweepEvery is how often the store is listed for uploads that no record names;
+	// an hour.
+	SweepEvery time.Duration
+	// CheckpointEvery is how much of a shard's history a checkpoint covers at the
+	// most, by time; 10 min. What died goes when two checkpoints know it dead.
+	CheckpointEvery time.Duration
 }
 
 const (
@@ -136,6 +142,8 @@ func (o Options) WithDefaults() Options {
 	setDefault(&o.Compaction.MaxMemoryBytes, 256*mib)
 	setDefault(&o.Reclaim.Interval, 30*time.Second)
 	setDefault(&o.Reclaim.Grace, gc.Grace)
+	setDefault(&o.Reclaim.SweepEvery, time.Hour)
+	setDefault(&o.Reclaim.CheckpointEvery, 10*time.Minute)
 	setDefault(&o.MaxIndexEntries, 4_000_000)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -194,6 +202,8 @@ func (o Options) Validate() error {
 		atLeast("drain_timeout", o.DrainTimeout, time.Second),
 		atLeast("reclaim interval", o.Reclaim.Interval, 100*time.Millisecond),
 		atLeast("reclaim grace", o.Reclaim.Grace, time.Second),
+		atLeast("reclaim sweep every", o.Reclaim.SweepEvery, time.Second),
+		atLeast("reclaim checkpoint every", o.Reclaim.CheckpointEvery, time.Second),
 		between("max index entries", int64(o.MaxIndexEntries), 1000, 1<<31),
 	}
 	if o.WAL.Compression != "zstd" && o.WAL.Compression != "none" {

@@ -70,6 +70,9 @@ func (s *Spec) Options() engine.Options {
 		opts.Storage.URL = s.Shared.Bucket
 		opts.Catalog.URI = s.Shared.Catalog
 		opts.Compaction.Interval = time.Second
+		opts.Reclaim = engine.ReclaimOptions{
+			Interval: time.Second, Grace: 3 * time.Second, SweepEvery: 5 * time.Second, CheckpointEvery: 3 * time.Second,
+		}
 	}
 	return opts
 }

@@ -229,7 +229,8 @@ func (f *fleet) observer() engine.Options {
 // too, and the server is killed and restarted, by chance, and who comes after a killed
 // one sends again what that had no acknowledgement for, then at the end every record is
 // in its log once, an acknowledged one at its offset, and in its table once, the tail has
-// read just that, and the bucket holds every object that the index names.
+// read just that, and the bucket holds every object that the index names, what is dead
+// for less than the grace, and uploads of writers that are open: nothing else.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	t.Logf("seed %d, %s", *seed, *soak)
@@ -241,13 +242,33 @@ func TestSoak(t *testing.T) {
 	f.awaitAcks(&f.seats[0], 1)
 	tail := followWith(t, f.observer())
 	counts := f.disturb(time.Now().Add(*soak))
+	awaitReclaim(t, tail.engine)
 	f.end()
 
 	tail.requireAll()
+	_, err := tail.engine.Collect(t.Context(), false)
+	require.NoError(t, err)
 	report, err := crash.CheckEngine(t.Context(), tail.engine, f.dir)
 	require.NoError(t, err)
 	require.NotZero(t, report.Acknowledged)
+	require.Zero(t, report.Orphans)
 	t.Logf("%d lives, %v: %s", f.lives, counts, report)
+}
+
+// awaitReclaim waits until some instance deletes what is dead, as all do when they are
+// left alone for longer than the grace.
+func awaitReclaim(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	before := 0
+	require.Eventually(t, func() bool {
+		dead := 0
+		for _, s := range e.Status(t.Context()).Shards {
+			dead += s.Dead
+		}
+		fell := dead < before
+		before = dead
+		return fell
+	}, patience, 100*time.Millisecond, "nothing that is dead is deleted")
 }
 
 // Given two instances on one server, when one is paused for longer than its lease lasts
