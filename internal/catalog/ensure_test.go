@@ -16,6 +16,7 @@ import (
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
+	"github.com/lakestream-go/lakestream/internal/coord"
 	"github.com/lakestream-go/lakestream/internal/coord/coordtest"
 	"github.com/lakestream-go/lakestream/internal/coord/mem"
 	"github.com/lakestream-go/lakestream/internal/format/commitrecord"
@@ -79,8 +80,13 @@ type instance struct {
 
 func (s streams) instance() instance {
 	s.t.Helper()
+	return s.instanceOver(s.server.Open("instance"))
+}
+
+// instanceOver is an instance that reaches the cluster through a store.
+func (s streams) instanceOver(store coord.Store) instance {
+	s.t.Helper()
 	in := instance{log: &bytes.Buffer{}}
-	store := s.server.Open("instance")
 	var ledgers []catalog.Ledger
 	for _, i := range allLogs() {
 		log, err := store.Log(s.t.Context(), i.String())
@@ -247,6 +253,7 @@ func TestWhatIsWrongIsSaidBeforeAnythingIsPublished(t *testing.T) {
 	}
 }
 
+// Behaviours 22 and 24.
 func TestOfInstancesThatCreateAtOnceOneWinsAndTheOthersAdopt(t *testing.T) {
 	s := newStreams(t)
 	const instances, names = 4, 8

@@ -137,7 +137,7 @@ func TestOfDifferentCreatesAtOnceOneWins(t *testing.T) {
 	require.Equal(t, winner+1, s.instance().load(t, "shop/orders").Partitions)
 }
 
-// Behaviours 21, 23, 28, 30 and 31.
+// Behaviours 20, 23, 28, 30 and 31.
 func TestADeletedStreamIsGoneForEverAndItsDataOnlyWithAPurge(t *testing.T) {
 	s := newStreams(t)
 	in := s.instance()
@@ -214,7 +214,7 @@ func (in instance) refuseHandle(t *testing.T, st catalog.Stream) {
 	}
 }
 
-// Behaviours 25 and 26: growth is one record, seen whole or not at all.
+// Behaviour 26: growth is one record, seen whole or not at all.
 func TestAStreamGrowsAtOnceAndNeverShrinks(t *testing.T) {
 	s := newStreams(t)
 	in, watcher := s.instance(), s.instance()

@@ -41,7 +41,7 @@ func TestAnEmptyLogHasNoFirstAndNoLast(t *testing.T) {
 	require.ErrorIs(t, err, base.ErrNotFound)
 }
 
-// Behaviours 1, 3 and 18. Given a log that is trimmed softly and then for good, then
+// Behaviours 3 and 18. Given a log that is trimmed softly and then for good, then
 // what is hidden shows only to who asks for it, and what is gone to nobody.
 func TestWhatWasTrimmedSoftlyIsHiddenAndCanBeRead(t *testing.T) {
 	w := newWorld(t)
@@ -165,7 +165,7 @@ func TestTheIndexIsReadByOffsetAndByRange(t *testing.T) {
 	require.ErrorIs(t, err, base.ErrInvalid)
 }
 
-// Behaviours 1 and 7.
+// Behaviour 7.
 func TestOneRecordIsReadAtEachOffset(t *testing.T) {
 	w := newWorld(t)
 	for i := range 4 {
@@ -248,8 +248,8 @@ func TestEveryQuestionFailsWithItsClass(t *testing.T) {
 	}
 }
 
-// Behaviour 2, and exactness of everything that a log can be asked: whatever was
-// appended, compacted and trimmed.
+// Everything that a log can be asked is exact, whatever was appended, compacted and
+// trimmed.
 func TestPropertyALogAnswersExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := makeWorld(t, rapid.Int64Range(1, 20_000).Draw(t, "cache"))

@@ -126,6 +126,7 @@ func TestAFailedLoadIsTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Behaviour 17.
 func TestRecordsOutliveTheirPlaceInTheCache(t *testing.T) {
 	for _, compression := range []recordbatch.Compression{recordbatch.None, recordbatch.Zstd} {
 		w := makeWorld(t, 1) // evicts each block as soon as it was read

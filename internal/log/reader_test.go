@@ -28,6 +28,7 @@ func TestAnEmptyLogReadsAsNothing(t *testing.T) {
 	require.Empty(t, w.reads())
 }
 
+// Behaviours 7, 36 and 37.
 func TestTheWholeLogIsReadFromEachOffset(t *testing.T) {
 	for _, compression := range []recordbatch.Compression{recordbatch.None, recordbatch.Zstd} {
 		t.Run(compression.String(), func(t *testing.T) {
@@ -47,6 +48,7 @@ func TestTheWholeLogIsReadFromEachOffset(t *testing.T) {
 	}
 }
 
+// Behaviour 5.
 func TestLimitsAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.append(records(0, 30)...)
@@ -78,6 +80,7 @@ func TestLimitsAreKept(t *testing.T) {
 	}
 }
 
+// Behaviour 6.
 func TestARecordLargerThanTheLimitComesAlone(t *testing.T) {
 	w := newWorld(t)
 	big := recordbatch.Record{Value: make([]byte, 5000)}
@@ -130,6 +133,7 @@ func TestOffsetsOutsideTheLogAreErrors(t *testing.T) {
 	require.ErrorIs(t, err, base.ErrNotFound)
 }
 
+// Behaviour 8.
 func TestAnIndexThatIsDownFailsTheRead(t *testing.T) {
 	w := newWorld(t)
 	w.append(records(0, 20)...)
@@ -151,6 +155,7 @@ func TestAHoleInTheIndexIsCorruption(t *testing.T) {
 	require.Equal(t, w.all[:10], got)
 }
 
+// Behaviour 9.
 func TestFailedReadsAreReportedAndHeal(t *testing.T) {
 	unreachable := base.WithClass(base.ErrUnavailable, errors.New("no route"))
 	for _, kind := range []shard.Storage{shard.Raw, shard.Compacted} {

@@ -16,6 +16,7 @@ import (
 	"github.com/lakestream-go/lakestream/internal/shard/shardtest"
 )
 
+// Behaviours 1 and 3.
 func TestOffsetsOfInterleavedLogsAreDenseFromZero(t *testing.T) {
 	l := newLedger(t)
 	require.EqualValues(t, 0, l.append(1, 0, 3).Logs[0].Base)

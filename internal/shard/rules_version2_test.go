@@ -302,6 +302,7 @@ func TestANamespaceIsSealedOnlyWhileItIsEmpty(t *testing.T) {
 	require.Equal(t, shard.NotEmpty, l.publish(seal(8, false)).Rejected)
 }
 
+// Behaviour 26.
 func TestPartitionsGrowAtOnceAndNeverShrink(t *testing.T) {
 	l := newLedger(t)
 	l.refuse(shard.Malformed, &commitpb.PartitionsAdd{Stream: orders, Partitions: shard.MaxPartitions + 1})

@@ -200,6 +200,7 @@ func TestEveryKindOfFaultAtOnce(t *testing.T) {
 	r.requireEachOnce(callers * each)
 }
 
+// Behaviour 32, of a writer.
 func TestCloseDrainsAndFencesItself(t *testing.T) {
 	f, release := stuck()
 	r := newRig(t, f, nil)

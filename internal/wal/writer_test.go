@@ -20,6 +20,7 @@ import (
 	"github.com/lakestream-go/lakestream/internal/wal"
 )
 
+// Behaviour 1.
 func TestOffsetsAreDenseAcrossBatches(t *testing.T) {
 	r := newRig(t, faults{}, nil)
 	require.EqualValues(t, 0, r.append(0, "a", "b", "c"))
@@ -28,6 +29,7 @@ func TestOffsetsAreDenseAcrossBatches(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c", "d", "e", "f"}, r.read(0))
 }
 
+// Behaviours 2 and 3: read compares the size of the log with the sum of its blocks.
 func TestInterleavedLogsKeepTheirOwnOrder(t *testing.T) {
 	r := newRig(t, faults{}, nil)
 	for i := range 10 {
@@ -97,6 +99,7 @@ func TestInvalidBatches(t *testing.T) {
 	require.Zero(t, r.writer.Stats().Objects)
 }
 
+// Behaviour 15.
 func TestALongLingerIsCutShortBySize(t *testing.T) {
 	clock := newManual()
 	r := newRig(t, faults{}, func(o *wal.Options) {
@@ -107,6 +110,7 @@ func TestALongLingerIsCutShortBySize(t *testing.T) {
 	require.EqualValues(t, 1, r.writer.Stats().Flushes["size"])
 }
 
+// Behaviour 14.
 func TestAnAppendWaitsForCompanyOnlyForTheLingerTime(t *testing.T) {
 	clock := newManual()
 	r := newRig(t, faults{}, func(o *wal.Options) { o.Clock, o.FlushWhenIdle, o.Linger = clock, false, time.Minute })
@@ -211,6 +215,7 @@ func stuck() (f faults, release func()) {
 	return f, sync.OnceFunc(func() { close(gate) })
 }
 
+// Behaviours 12 and 13.
 func TestAFullBufferPushesBackAndItsAccountIsRestored(t *testing.T) {
 	f, release := stuck()
 	r := newRig(t, f, func(o *wal.Options) { o.MaxBufferedBytes, o.MaxRecordBytes = 1000, 2000 })
@@ -383,4 +388,36 @@ func TestWritersMayShareTheirRoom(t *testing.T) {
 	release()
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)
+}
+
+// Behaviour 13. Given small appends around one that is larger than an object and than
+// the whole buffer, then its object holds nothing else.
+func TestAnAppendLargerThanTheBufferIsAnObjectAlone(t *testing.T) {
+	r := newRig(t, faults{}, func(o *wal.Options) {
+		o.MaxObjectBytes, o.EagerBytes, o.MaxBufferedBytes = 4000, 4000, 5000
+	})
+	var group sync.WaitGroup
+	small := func(n int) {
+		for range n {
+			group.Go(func() {
+				if err := r.writer.Append(t.Context(), r.batch(1, "small")); err != nil {
+					t.Errorf("append: %v", err)
+				}
+			})
+		}
+	}
+	small(20)
+	r.append(0, strings.Repeat("x", 50_000))
+	small(20)
+	group.Wait()
+	large, _ := r.entries(r.id(0))
+	require.Len(t, large, 1)
+	require.Greater(t, large[0].Size, int64(50_000))
+	others, _ := r.entries(r.id(1))
+	for _, e := range others {
+		require.NotEqual(t, large[0].Key(), e.Key(), "it shares its object")
+	}
+	require.Len(t, r.read(0), 1)
+	require.Len(t, r.read(1), 40)
+	eventually(t, "all room is free again", func() bool { return r.writer.Stats().BufferedBytes == 0 })
 }
