@@ -79,9 +79,12 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func (w *world) newCollector() *gc.Collector {
+func (w *world) newCollector() *gc.Collector { return w.collectorOf(w) }
+
+// collectorOf is a collector of the world as a view shows it.
+func (w *world) collectorOf(view gc.View) *gc.Collector {
 	return gc.NewCollector(gc.Options{
-		View: w, Objects: w.objects, Grace: grace, Interval: time.Minute, SweepEvery: time.Hour,
+		View: view, Objects: w.objects, Grace: grace, Interval: time.Minute, SweepEvery: time.Hour,
 		Covered: func(context.Context) (base.Revision, error) { return w.covered, nil },
 		Resolve: func(*shard.Stream) (catalog.LogRetention, bool) { return w.keep, w.table },
 		Consumed: func(context.Context, []gc.Stream) (func(base.LogID) (base.Offset, string, bool), error) {
