@@ -113,7 +113,7 @@ output:
 const kafkaDescription = `
 A batch holds messages of one partition, in the order of their offsets. Batches of one partition may be in flight side by side, up to ` + "`checkpoint_limit`" + ` messages; partitions do not wait for each other.
 
-Delivery is at least once. With a ` + "`consumer_group`" + `, the offset that is committed lies before everything that was not accepted, so that a restart delivers at most again what was in flight and what was accepted since the last commit. When a partition moves to another member, what is in flight has half of ` + "`rebalance_timeout`" + ` to be accepted; what is accepted later is not committed, and the new owner delivers it again. Without a group every start begins at ` + "`start_offset`" + `.
+Delivery is at least once. With a ` + "`consumer_group`" + `, the offset that is committed lies before everything that was not accepted, so that a restart delivers at most again what was in flight and what was accepted since the last commit: never more than the 65,536 newest offsets of a partition, which an output with ` + "`idempotency`" + ` tells from new ones, because commits come early and messages wait for them where it takes that. When a partition moves to another member, what is in flight has half of ` + "`rebalance_timeout`" + ` to be accepted; what is accepted later is not committed, and the new owner delivers it again. Without a group every start begins at ` + "`start_offset`" + `.
 
 ### Rejected messages and order
 

@@ -56,14 +56,15 @@ func TestRecordsAreSplitByCountAndBytes(t *testing.T) {
 	records[4].Value = make([]byte, 100) // larger than a batch may be
 
 	var sizes []int
-	for _, b := range split(&partition{}, records, 12, 3, 40) {
+	for _, b := range split(&partition{}, records, 12, limits{messages: 3, bytes: 40, span: 100}) {
 		sizes = append(sizes, len(b.entries))
 	}
 	require.Equal(t, []int{3, 1, 1, 3, 2}, sizes, "a record that is too large comes alone")
-	last := split(&partition{}, records, 12, 100, 1000)[0]
+	last := split(&partition{}, records, 12, limits{messages: 100, bytes: 1000, span: 100})[0]
+	require.Len(t, split(&partition{}, records, 12, limits{messages: 100, bytes: 1000, span: 9}), 2, "nor are offsets too far apart")
 	require.Equal(t, int64(2), last.entries[9].lag)
 	require.Equal(t, int64(10), last.next().Offset)
-	require.Empty(t, split(&partition{}, nil, 0, 1, 1))
+	require.Empty(t, split(&partition{}, nil, 0, limits{}))
 }
 
 func TestPausesGrowToABound(t *testing.T) {

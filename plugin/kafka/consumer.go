@@ -34,6 +34,8 @@ type consumer struct {
 	clock  engine.Clock
 	logger *service.Logger
 	client *kgo.Client
+	// window is how far what is handed out may be beyond what is committed.
+	window int64
 
 	ctx    context.Context //nolint:containedctx // the lifetime of the goroutines
 	cancel context.CancelFunc
@@ -48,6 +50,9 @@ type consumer struct {
 	queuedBytes int64
 	// changed is closed, and replaced, when any of this has changed.
 	changed chan struct{}
+	// committing is set while a commit is under way that did not wait for its
+	// period.
+	committing bool
 	// failed ends the connection.
 	failed error
 	// told is the newest trouble that was logged.
@@ -55,8 +60,11 @@ type consumer struct {
 }
 
 // newConsumer returns a consumer that is to connect.
-func newConsumer(conf *config.KafkaInput, logger *service.Logger, clock engine.Clock) *consumer {
-	return &consumer{conf: conf, clock: clock, logger: logger, partitions: make(map[place]*partition), changed: make(chan struct{})}
+func newConsumer(conf *config.KafkaInput, logger *service.Logger, clock engine.Clock, window int64) *consumer {
+	return &consumer{
+		conf: conf, clock: clock, logger: logger, window: window,
+		partitions: make(map[place]*partition), changed: make(chan struct{}),
+	}
 }
 
 // options are those of the consumer's client.
@@ -160,13 +168,15 @@ func (c *consumer) add(fetched kgo.FetchTopicPartition) {
 	at := place{topic: fetched.Topic, partition: fetched.Partition}
 	p := c.partitions[at]
 	if p == nil {
-		p = &partition{place: at}
+		first := fetched.Records[0].Offset
+		p = &partition{place: at, accepted: first, committed: first}
 		c.partitions[at] = p
 	}
 	if len(p.queue) == 0 {
 		c.waiting = append(c.waiting, p)
 	}
-	for _, b := range split(p, fetched.Records, fetched.HighWatermark, c.conf.MaxBatchMessages, c.conf.MaxBatchBytes) {
+	most := limits{messages: c.conf.MaxBatchMessages, bytes: c.conf.MaxBatchBytes, span: c.window}
+	for _, b := range split(p, fetched.Records, fetched.HighWatermark, most) {
 		b.extent = p.checkpoint.add(b.next())
 		c.pushLocked(b, len(p.queue))
 	}
@@ -210,7 +220,11 @@ func (c *consumer) next(ctx context.Context) (*batch, error) {
 // popLocked takes the first batch of the first partition that may deliver, whose
 // next turn is then the last.
 func (c *consumer) popLocked() *batch {
-	i := slices.IndexFunc(c.waiting, func(p *partition) bool { return p.deliverable(c.conf.CheckpointLimit) })
+	window := c.window
+	if c.conf.ConsumerGroup == "" {
+		window = 0
+	}
+	i := slices.IndexFunc(c.waiting, func(p *partition) bool { return p.deliverable(c.conf.CheckpointLimit, window) })
 	if i < 0 {
 		return nil
 	}
@@ -239,7 +253,9 @@ func (c *consumer) accept(b *batch) {
 	p := b.partition
 	p.inFlight -= len(b.entries)
 	if next, moved := p.checkpoint.finish(b.extent); moved && p.state != gone {
+		p.accepted = next.Offset
 		c.client.MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{p.topic: {p.partition: next}})
+		c.commitEarlyLocked(p)
 	}
 	c.signalLocked()
 }

@@ -85,8 +85,40 @@ func (c *consumer) commit(ctx context.Context, client *kgo.Client) error {
 	return nil
 }
 
-// committed logs commits that failed. They are repeated by the next.
-func (c *consumer) committed(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
+// commitEarlyLocked commits before the period ends, when half of the window has been
+// accepted since the last commit: at the whole of it the partition would stand still.
+func (c *consumer) commitEarlyLocked(p *partition) {
+	if c.conf.ConsumerGroup == "" || c.committing || p.accepted-p.committed < c.window/2 || c.ctx.Err() != nil {
+		return
+	}
+	c.committing = true
+	c.tasks.Go(func() {
+		err := c.commit(c.ctx, c.client)
+		if err != nil && c.ctx.Err() == nil {
+			c.logger.Warnf("committing early: %v", err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.committing = false
+		c.noteCommitsLocked(c.client)
+	})
+}
+
+// noteCommitsLocked takes note of what the group has committed by now.
+func (c *consumer) noteCommitsLocked(client *kgo.Client) {
+	for topic, numbers := range client.CommittedOffsets() {
+		for number, offset := range numbers {
+			if p := c.partitions[place{topic: topic, partition: number}]; p != nil {
+				p.committed = max(p.committed, offset.Offset)
+			}
+		}
+	}
+	c.signalLocked()
+}
+
+// committed takes note of commits, and logs those that failed, which the next one
+// repeats.
+func (c *consumer) committed(client *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
 	if response != nil {
 		for _, topic := range response.Topics {
 			for _, p := range topic.Partitions {
@@ -97,6 +129,9 @@ func (c *consumer) committed(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, respons
 	if err != nil && c.ctx.Err() == nil {
 		c.logger.Warnf("committing offsets of the group %s: %v", c.conf.ConsumerGroup, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noteCommitsLocked(client)
 }
 
 // note looks at what a poll reports beside records: trouble that the client gets

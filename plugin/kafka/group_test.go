@@ -230,3 +230,24 @@ func TestClosingDoesNotWaitForABrokerThatDoesNotAnswer(t *testing.T) {
 	close(hold)
 	require.ErrorIs(t, <-closed, context.DeadlineExceeded)
 }
+
+// What is handed out stays within a window of what is committed: commits come early,
+// and where they fail messages wait.
+func TestNothingIsHandedOutFarBeyondWhatIsCommitted(t *testing.T) {
+	k := startKafka(t, kfake.SeedTopics(1, "orders"))
+	k.produce(t, "orders", 0, 0, 200)
+	commits := k.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Count: -1})
+	in := k.input(t, "topics: [ orders ]\nconsumer_group: lake\nmax_yield_batch_messages: 10")
+	in.window = 50
+	require.NoError(t, in.Connect(t.Context()))
+	t.Cleanup(func() { _ = in.Close(context.Background()) })
+
+	require.Equal(t, numbers(0, 50), readN(t, in, 50))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := tryRead(ctx, in)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	commits.Remove()
+	require.Equal(t, numbers(50, 150), readN(t, in, 150))
+}

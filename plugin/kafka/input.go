@@ -21,6 +21,7 @@ type input struct {
 	conf   config.KafkaInput
 	clock  engine.Clock
 	logger *service.Logger
+	window int64 // of each consumer
 
 	mu sync.Mutex
 	// All below are guarded by mu.
@@ -31,8 +32,8 @@ type input struct {
 // newInput refuses, as engine.ErrInvalid, what the client would refuse whenever it
 // connects: Benthos repeats Connect for ever.
 func newInput(conf config.KafkaInput, logger *service.Logger, clock engine.Clock) (*input, error) {
-	in := &input{conf: conf, clock: clock, logger: logger}
-	if err := kgo.ValidateOpts(newConsumer(&in.conf, logger, clock).options()...); err != nil {
+	in := &input{conf: conf, clock: clock, logger: logger, window: engine.ProducerWindow}
+	if err := kgo.ValidateOpts(newConsumer(&in.conf, logger, clock, in.window).options()...); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w: %w", engine.ErrInvalid, err)
 	}
 	return in, nil
@@ -54,7 +55,7 @@ func (in *input) Connect(ctx context.Context) error {
 		}
 		in.consumer = nil
 	}
-	c := newConsumer(&in.conf, in.logger, in.clock)
+	c := newConsumer(&in.conf, in.logger, in.clock, in.window)
 	if err := c.connect(ctx); err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ type partition struct {
 	// inFlight counts records that were handed out and not accepted.
 	inFlight int
 	paused   bool
+	// accepted is the offset before what was not accepted, committed the one that
+	// the group is known to have committed.
+	accepted, committed int64
 }
 
 // batch is records of one partition on their way through the pipeline.
@@ -55,15 +58,22 @@ func (b *batch) next() kgo.EpochOffset {
 	return kgo.EpochOffset{Epoch: last.LeaderEpoch, Offset: last.Offset + 1}
 }
 
-// split cuts records of one partition into batches of at most so many messages
-// and, but for single records, bytes.
-func split(p *partition, records []*kgo.Record, head int64, maxMessages int, maxBytes int64) []*batch {
+// limits bound one batch: its messages, but for a single record its bytes, and how
+// far its offsets are apart.
+type limits struct {
+	messages    int
+	bytes, span int64
+}
+
+// split cuts records of one partition into batches.
+func split(p *partition, records []*kgo.Record, head int64, most limits) []*batch {
 	var batches []*batch
 	var open *batch
 	for _, r := range records {
 		e := entry{record: r, lag: max(0, head-r.Offset-1)}
 		size := e.size()
-		if open == nil || len(open.entries) >= maxMessages || open.bytes+size > maxBytes {
+		if open == nil || len(open.entries) >= most.messages || open.bytes+size > most.bytes ||
+			r.Offset-open.entries[0].record.Offset >= most.span {
 			open = &batch{partition: p}
 			batches = append(batches, open)
 		}
@@ -73,7 +83,19 @@ func split(p *partition, records []*kgo.Record, head int64, maxMessages int, max
 	return batches
 }
 
-// deliverable reports whether the first batch of the queue may be handed out.
-func (p *partition) deliverable(limit int) bool {
-	return len(p.queue) > 0 && (p.inFlight == 0 || p.inFlight+len(p.queue[0].entries) <= limit)
+// deliverable reports whether the first batch of the queue may be handed out: at most
+// limit messages are in flight then, and none is further beyond what is committed than
+// window, so that whatever a restart delivers again lies within one. Without a group
+// window is 0, and does not count.
+func (p *partition) deliverable(limit int, window int64) bool {
+	switch {
+	case len(p.queue) == 0:
+		return false
+	case p.inFlight == 0 && p.accepted <= p.committed:
+		return true // offsets may have gaps wider than the window
+	case window > 0 && p.queue[0].next().Offset-p.committed > window:
+		return false
+	default:
+		return p.inFlight == 0 || p.inFlight+len(p.queue[0].entries) <= limit
+	}
 }
