@@ -205,6 +205,9 @@ func (c *Collector) reclaim(ctx context.Context, round *Round) error {
 	}
 	var dead []shard.Dead
 	c.opts.View.Inspect(func(s *shard.State) { dead = s.Dead() })
+	if err := c.opts.View.Err(); err != nil {
+		return err // what is dead in a history that is not the others' may live in theirs
+	}
 	keys, uncovered := c.graves.due(c.opts.Clock.Now(), dead, covered, maxDeletes)
 	if uncovered {
 		if err := c.nudge(ctx); err != nil {

@@ -75,7 +75,7 @@ func (h *hiding) observe(now time.Time, s *shard.State) {
 			if !known {
 				entry = hidden{next: l.Start(), since: now}
 			}
-			if now.Sub(entry.since) >= h.grace && entry.next > entry.dropped {
+			if now.Sub(entry.since) >= h.grace {
 				entry = hidden{dropped: entry.next, next: l.Start(), since: now}
 			}
 			seen[l.ID()] = entry

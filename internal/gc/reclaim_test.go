@@ -120,16 +120,28 @@ func TestWhatThisSoftwareDidNotNameIsNoOrphan(t *testing.T) {
 	require.ElementsMatch(t, keys, w.stored())
 }
 
-// A stopped view may have missed that an object came alive.
+// A stopped view may have missed that an object came alive, and its history need not
+// be that of the others: what is dead in it may live in theirs.
 func TestAStoppedViewDeletesNothing(t *testing.T) {
 	w := newWorld(t)
 	id := w.writer()
+	raw := w.append(id, 10, 0)
+	w.compact(id, 0, 0, 10)
 	orphan := w.upload(id)
+	w.round(2 * grace)
 	w.accept(&commitpb.WriterFence{Writers: []uint64{uint64(id)}})
+	w.clock.Advance(2 * time.Hour)
 	w.stopped = errors.New("stopped")
 	_, err := w.Round(t.Context())
 	require.ErrorIs(t, err, w.stopped)
+	_, err = w.Sweep(t.Context())
+	require.ErrorIs(t, err, w.stopped)
+	require.True(t, w.holds(raw))
 	require.True(t, w.holds(orphan))
+	w.stopped = nil
+	round := w.round(0)
+	require.Equal(t, []string{raw}, round.Deleted)
+	require.Equal(t, []string{orphan}, round.Orphans)
 }
 
 func TestADeleteThatFailsIsTriedAgainAndStopsNoOther(t *testing.T) {

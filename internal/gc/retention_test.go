@@ -139,6 +139,22 @@ func TestHiddenRecordsWaitForTheTableToo(t *testing.T) {
 	require.EqualValues(t, 30, w.round(0).Trims[0].To)
 }
 
+// A trim that comes while an earlier one waits gets a grace of its own.
+func TestATrimThatComesWhileAnEarlierOneWaitsIsNotForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.table = true
+	w.hourly(3)
+	w.accept(&commitpb.Trim{Stream: uint64(orders), Partition: []uint32{0}, Offset: []uint64{10}})
+	w.round(grace)
+	w.round(grace) // the table lacks the records
+	w.accept(&commitpb.Trim{Stream: uint64(orders), Partition: []uint32{0}, Offset: []uint64{20}})
+	w.round(grace / 2)
+	w.prepare(0, 30)
+	w.materialize(30)
+	require.EqualValues(t, 10, w.round(grace/2).Trims[0].To)
+	require.EqualValues(t, 20, w.round(0).Trims[0].To)
+}
+
 // A trim by a user may drop for good what the table lacks.
 func TestWhatAUserDroppedIsSkippedInTheTable(t *testing.T) {
 	w := newWorld(t)
