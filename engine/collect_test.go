@@ -155,7 +155,7 @@ func TestAppendsWaitWhileTheIndexIsFull(t *testing.T) {
 	require.NoError(t, err)
 	batch := engine.Batch{Logs: make([]engine.LogRecords, 500)}
 	for p := range batch.Logs {
-		batch.Logs[p].Log.Partition = engine.Partition(p) //nolint:gosec // small
+		batch.Logs[p].Log.Partition = engine.Partition(p)
 		batch.Logs[p].Records = []engine.Record{{Value: []byte("{}")}}
 	}
 	require.NoError(t, s.Append(t.Context(), &batch))
