@@ -112,7 +112,7 @@ func (o *Object) groups() []*commitpb.ProducerGroup {
 			places[g] = record
 			all = append(all, record)
 		}
-		record.Block = append(record.Block, uint32(i)) //nolint:gosec // at most MaxBlocks
+		record.Block = append(record.Block, uint32(i))
 	}
 	return all
 }

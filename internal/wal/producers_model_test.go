@@ -109,17 +109,19 @@ func newInstance(w *world) *instance {
 func (i *instance) put(t *rapid.T, request commitrecord.RequestID, payload commitrecord.Payload) {
 	data, err := commitrecord.Encode(i.view.Envelope(request), payload)
 	require.NoError(t, err)
-	revision := base.Revision(len(i.history) + 1)
-	i.history = append(i.history, coord.Entry{Revision: revision, Time: base.Millis(revision), Data: data})
+	n := len(i.history) + 1
+	i.history = append(i.history, coord.Entry{Revision: base.Revision(n), Time: base.Millis(n), Data: data})
 }
 
 // follow applies up to n entries and does what follows from them.
 func (i *instance) follow(t *rapid.T, n int) {
-	for ; n > 0 && int(i.view.Revision()) < len(i.history); n-- {
+	for ; n > 0 && !i.hasCaughtUp(); n-- {
 		require.NoError(t, i.view.Apply(i.history[i.view.Revision()]))
 		i.take(t)
 	}
 }
+
+func (i *instance) hasCaughtUp() bool { return i.view.Revision() == base.Revision(len(i.history)) }
 
 // drawBatch makes a batch of any sequences; some have two records, which always come
 // together. A partition is chosen anew at every delivery.
@@ -127,7 +129,7 @@ func (w *world) drawBatch(t *rapid.T) *wal.Batch {
 	low := rapid.IntRange(0, worldSequences-1).Draw(t, "low")
 	run := make([]base.ProducerSeq, 0, 12)
 	for seq := low; seq < min(worldSequences, low+rapid.IntRange(1, 12).Draw(t, "run")); seq++ {
-		run = append(run, base.ProducerSeq(seq)) //nolint:gosec // small
+		run = append(run, base.ProducerSeq(seq)) //nolint:gosec // not negative
 	}
 	return w.batchOf(t, rapid.Permutation(run).Draw(t, "order"))
 }
@@ -135,7 +137,7 @@ func (w *world) drawBatch(t *rapid.T) *wal.Batch {
 func (w *world) batchOf(t *rapid.T, sequences []base.ProducerSeq) *wal.Batch {
 	batch := &wal.Batch{Urgent: true, Logs: make([]wal.LogRecords, worldPartitions)}
 	for p := range batch.Logs {
-		batch.Logs[p].Log = base.LogID{Stream: w.stream, Partition: base.Partition(p)} //nolint:gosec // small
+		batch.Logs[p].Log = base.LogID{Stream: w.stream, Partition: base.Partition(p)}
 		batch.Logs[p].Producer = worldProducer
 	}
 	for _, seq := range sequences {
@@ -284,7 +286,7 @@ func (w *world) deliverRest(t *rapid.T) int {
 	for quiet := false; !quiet; {
 		i.core.Flush()
 		i.take(t)
-		quiet = len(i.todo) == 0 && int(i.view.Revision()) == len(i.history)
+		quiet = len(i.todo) == 0 && i.hasCaughtUp()
 		for len(i.todo) > 0 {
 			i.do(t, false)
 		}
