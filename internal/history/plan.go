@@ -62,6 +62,15 @@ func (s *Stored) Archived() base.Revision {
 	return slices.MaxFunc(s.Segments, func(a, b StoredSegment) int { return cmp.Compare(a.To, b.To) }).To
 }
 
+// Newest returns the newest revision that any object names, 0 for none.
+func (s *Stored) Newest() base.Revision {
+	newest := s.Archived()
+	for _, c := range s.Checkpoints {
+		newest = max(newest, c.Revision)
+	}
+	return newest
+}
+
 // Tidying is what a newer checkpoint makes dispensable.
 type Tidying struct {
 	// PurgeBelow is the first revision that the log must keep, 0 for all.

@@ -30,6 +30,9 @@ type Rebuilt struct {
 	// Gap is the first revision that is missing although later ones are archived,
 	// 0 for none.
 	Gap base.Revision
+	// Newest is the newest revision that a checkpoint or a segment names, whether
+	// it could be used or not.
+	Newest base.Revision
 }
 
 // Rebuild folds the newest checkpoint that is whole and the segments after it. It
@@ -48,6 +51,7 @@ func rebuild(ctx context.Context, objects blob.Store, cluster base.ClusterID, of
 	if err != nil {
 		return r, err
 	}
+	r.Newest = stored.Newest()
 	if err := r.start(ctx, objects, cluster, of, stored.Checkpoints); err != nil {
 		return r, err
 	}

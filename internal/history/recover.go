@@ -132,7 +132,7 @@ func (r Recovery) planShard(ctx context.Context, id cluster.Identity, sh base.Sh
 		return ShardReport{}, err
 	}
 	s.Lost = rebuilt.Snapshot.State == nil && (newest > 0 || len(rebuilt.Damaged) > 0)
-	s.First = max(s.Revision, newest) + revisionGap + 1
+	s.First = max(s.Revision, newest, rebuilt.Newest) + revisionGap + 1
 	return s, nil
 }
 

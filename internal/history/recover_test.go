@@ -198,6 +198,36 @@ func TestARecoveredClusterCanBeRecoveredAgain(t *testing.T) {
 	}
 }
 
+// What cannot be read of the archive had revisions too, which a new log must not give
+// again: its own archive begins after them.
+func TestARecoveredLogBeginsBeyondWhatCannotBeRead(t *testing.T) {
+	const far = 1 << 30
+	for name, key := range map[string]string{
+		"segment":    base.SegmentKey(0, far-10, far),
+		"checkpoint": base.CheckpointKey(0, far, "someone"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLake(t)
+			view := l.open()
+			l.write(view, "orders", 7)
+			l.archiveAll(view, true)
+			view.Close()
+			require.NoError(t, l.objects.Put(t.Context(), key, []byte("damaged")))
+			l.lose()
+			report, err := l.recovery().Run(t.Context())
+			require.NoError(t, err)
+			for _, s := range report.Shards {
+				if s.Shard == 0 {
+					require.Greater(t, s.First, base.Revision(far))
+				}
+			}
+			again := l.open()
+			l.write(again, "events", 3)
+			l.archiveAll(again, true)
+		})
+	}
+}
+
 // Wherever a recovery is cut short, the next attempt finishes it, and no instance
 // opens the cluster before.
 func TestARecoveryThatIsCutShortIsFinished(t *testing.T) {
