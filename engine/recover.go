@@ -12,6 +12,7 @@ import (
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
 	"github.com/lakestream-go/lakestream/internal/history"
+	"github.com/lakestream-go/lakestream/internal/materialization"
 	"github.com/lakestream-go/lakestream/internal/shard"
 )
 
@@ -122,21 +123,38 @@ func (e *Engine) recover(ctx context.Context, how RecoverOptions) (*RecoverRepor
 	return describeRecovery(found, how.DryRun), err
 }
 
-// tableEnds returns where the table of a stream ends.
+// tableEnds returns where the tables of a stream end, by partition: the main table or
+// that of its dead letters, which are committed first and may be ahead of it.
 func (e *Engine) tableEnds(ctx context.Context, meta *shard.State, st *shard.Stream) (map[base.Partition]base.Offset, error) {
 	table := catalog.TableOf(meta, st)
 	if !table.Enabled && st.Table.UUID == "" {
 		return nil, nil
 	}
-	main, _ := tableIdents(table)
-	loaded, err := e.tables.Load(ctx, main)
-	if errors.Is(err, base.ErrNotFound) {
-		return nil, nil
+	main, dead := tableIdents(table)
+	return furthestEnds(ctx, e.tables, main, dead)
+}
+
+// furthestEnds returns where the furthest of some tables ends, by partition. Tables
+// that do not exist count for nothing.
+func furthestEnds(ctx context.Context, tables materialization.Tables, idents ...materialization.Ident) (map[base.Partition]base.Offset, error) {
+	furthest := make(map[base.Partition]base.Offset)
+	for _, ident := range idents {
+		table, err := tables.Load(ctx, ident)
+		if errors.Is(err, base.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		ends, err := table.EndOffsets()
+		if err != nil {
+			return nil, fmt.Errorf("reading the end of table %s: %w", ident, err)
+		}
+		for partition, end := range ends {
+			furthest[partition] = max(furthest[partition], end)
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return loaded.EndOffsets()
+	return furthest, nil
 }
 
 func describeRecovery(found *history.Report, dryRun bool) *RecoverReport {
