@@ -124,6 +124,44 @@ func TestMembersShareAStreamAndAJoinerWaitsForRelease(t *testing.T) {
 	require.ErrorIs(t, err, base.ErrClosed)
 }
 
+// A member that is to get more partitions than it takes between two looks at the
+// group goes on at once while it gets on, and else does not ask without a pause.
+func TestAMemberPausesWhileOwnersBeforeLetGoOfNothing(t *testing.T) {
+	const partitions = 2*maxTakes + 10
+	w := newWorld(newFastClock(speed))
+	o := w.options(w.all(w.stream("orders", partitions, 1)))
+	o.RebalanceTimeout = time.Hour // nobody is overruled
+	a := enrolledMember(t, o)
+	var waits []time.Duration
+	for len(a.claims) < partitions {
+		wait, err := a.beat(t.Context())
+		require.NoError(t, err)
+		waits = append(waits, wait)
+	}
+	require.Equal(t, []time.Duration{0, 0, o.Heartbeat}, waits)
+
+	b := enrolledMember(t, o) // half of them shall be its own
+	wait, err := b.beat(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, b.claims)
+	require.Equal(t, takePause, wait)
+}
+
+// enrolledMember is a member that looks at the group when the test lets it.
+func enrolledMember(t *testing.T, o MemberOptions) *Member {
+	t.Helper()
+	m := newMember(o, o.Logger)
+	m.name = o.NewID()
+	require.NoError(t, m.enroll(t.Context()))
+	m.stop = func() {}
+	close(m.done)
+	t.Cleanup(func() {
+		m.loseAll()
+		require.NoError(t, m.lease.Release(context.Background()))
+	})
+	return m
+}
+
 func TestAStuckConsumerIsOverruledAndFenced(t *testing.T) {
 	w := newWorld(newFastClock(speed))
 	o := w.options(w.all(w.stream("orders", 2, 100)))

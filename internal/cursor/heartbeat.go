@@ -191,7 +191,7 @@ func (m *Member) follow(ctx context.Context) (time.Duration, error) {
 	var errs []error
 	for _, place := range pending {
 		if tried++; tried > maxTakes {
-			return 0, errors.Join(errs...)
+			break
 		}
 		ok, err := m.take(ctx, place)
 		if ok {
@@ -205,10 +205,20 @@ func (m *Member) follow(ctx context.Context) (time.Duration, error) {
 			}
 		}
 	}
-	if taken < len(pending) {
-		return min(m.o.Heartbeat, takePause), errors.Join(errs...)
+	return m.untilNextLook(taken, tried, len(pending)), errors.Join(errs...)
+}
+
+// untilNextLook is how long to wait after so many of the pending partitions were
+// tried and taken: not at all while there is more to try and it gets on.
+func (m *Member) untilNextLook(taken, tried, pending int) time.Duration {
+	switch {
+	case taken == pending:
+		return m.o.Heartbeat
+	case tried > maxTakes && taken > 0:
+		return 0
+	default: // owners before are to let go
+		return min(m.o.Heartbeat, takePause)
 	}
-	return m.o.Heartbeat, nil
 }
 
 // take stamps the cursor of a partition with the member's generation and claims it.
