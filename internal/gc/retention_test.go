@@ -151,7 +151,7 @@ func TestATrimThatComesWhileAnEarlierOneWaitsIsNotForgotten(t *testing.T) {
 	w.round(grace / 2)
 	w.prepare(0, 30)
 	w.materialize(30)
-	require.EqualValues(t, 10, w.round(grace/2).Trims[0].To)
+	require.EqualValues(t, 10, w.round(grace / 2).Trims[0].To)
 	require.EqualValues(t, 20, w.round(0).Trims[0].To)
 }
 
