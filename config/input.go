@@ -111,7 +111,7 @@ func inputFields() []*service.ConfigField {
 			service.NewBoolField(fieldEnabled).Default(false).Description("Hand out batches of a partition before those ahead of them are accepted."),
 			service.NewIntField(fieldCheckpointLimit).Default(1024).LintRule(lintBetween(1, engine.MaxAcks)).
 				Description("Most batches of one partition that are not accepted."),
-		).Advanced().Description("By default a partition has one batch in flight, so that its order holds in any pipeline. Partitions are always processed side by side."),
+		).Advanced().Description("By default a partition has one batch in flight, with a consumer_group and without, so that its order holds in any pipeline and over rejections; the next batches are read ahead meanwhile. With several in flight a later batch may be accepted before an earlier one is rejected, and no redelivery undoes that. Partitions are always processed side by side."),
 		duration(fieldCommitPeriod, "How often a group commits. It commits at the end and before a partition moves, too.").Default("5s").Advanced(),
 		duration(fieldSessionTimeout, "How long a member of a group that is silent keeps its partitions, in whole seconds.").Default("1m").Advanced(),
 		duration(fieldRebalanceTimeout, "How long a member may take to finish what is in flight of a partition that moves; then the next owner takes it and it is delivered again.").Default("45s").Advanced(),

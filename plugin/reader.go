@@ -26,6 +26,8 @@ type partition struct {
 	ctx     context.Context //nolint:containedctx // the lifetime of the reading
 	stop    context.CancelFunc
 	trouble trouble
+	// last is the length of the batch that was read last.
+	last int
 }
 
 // endless is the end of a partition that is followed as it grows.
@@ -100,25 +102,26 @@ func (p *partition) atEnd() bool {
 	return p.end != endless && p.claim.Cursor().ReadPosition() >= p.end
 }
 
-// step delivers one batch, or waits for records; it returns false at the end or
-// when the partition shall be let go.
+// step reads one batch and hands it over, or waits for records; it returns false at
+// the end or when the partition shall be let go.
 func (p *partition) step() bool {
 	if p.atEnd() {
 		return false
 	}
-	cursor := p.claim.Cursor()
-	from := cursor.ReadPosition()
-	if !p.window.room(p.ctx) || !p.session.acquire(p.ctx, p.session.slots) {
+	slots, ok := p.reserve()
+	if !ok {
 		return false
 	}
+	cursor := p.claim.Cursor()
+	from := cursor.ReadPosition()
 	read, err := cursor.Read(p.ctx, engine.CursorRead{Limits: p.session.limits, Until: max(0, p.end)})
 	if err != nil {
-		<-p.session.slots
+		<-slots
 		return p.handle(err, from)
 	}
 	p.trouble.over(p.place, p.session.logger)
 	if len(read.Records) == 0 {
-		<-p.session.slots
+		<-slots
 		if cursor.ReadPosition() > from {
 			return true
 		}
@@ -128,14 +131,44 @@ func (p *partition) step() bool {
 		}
 		return true
 	}
-	p.window.enter()
+	p.last = len(read.Records)
 	d := newDelivery(p, read.Records, headOf(p.log, read.Records), 0)
 	d.batch = engine.OffsetRange{Start: from, End: read.Next}
-	if !p.session.offer(p.ctx, d, p.session.slots) {
+	if !p.window.room(p.ctx) {
+		<-slots
+		return false
+	}
+	p.window.enter()
+	if !p.session.offer(p.ctx, d, slots) {
 		p.window.leave()
 		return false
 	}
 	return true
+}
+
+// reserve waits until a batch may be read and returns where the slot is that it
+// holds: when one more may be handed out, or ahead of that, while others are out.
+func (p *partition) reserve() (slots chan struct{}, ok bool) {
+	s := p.session
+	if p.window.isFull() && p.isBehind() {
+		select {
+		case s.ahead <- struct{}{}:
+			return s.ahead, true
+		default: // other partitions read ahead
+		}
+	}
+	return s.slots, p.window.room(p.ctx) && s.acquire(p.ctx, s.slots)
+}
+
+// isBehind reports whether the log has records for a batch like the one before. When
+// it has fewer, reading waits until the batch may be handed out, and then finds more:
+// at the head, batches read ahead would be small.
+func (p *partition) isBehind() bool {
+	_, head, err := p.log.Bounds()
+	if p.end != endless {
+		head = min(head, p.end)
+	}
+	return err == nil && int64(head-p.claim.Cursor().ReadPosition()) >= int64(p.last)
 }
 
 // handle decides how to go on after an error: at the first live record when the

@@ -17,8 +17,11 @@ import (
 const (
 	// preparedBatches bounds the batches that all partitions together hold
 	// ready, whatever their number; as many again may be held for a second
-	// delivery.
+	// delivery, and as many are read ahead at most.
 	preparedBatches = 16
+	// aheadBytes bounds what is read ahead, by the largest batch that is allowed:
+	// of one batch at least, and a larger record comes alone.
+	aheadBytes = 16 << 20
 	// minPause and maxPause bound the pauses before something is tried again.
 	minPause = 10 * time.Millisecond
 	maxPause = 5 * time.Second
@@ -54,9 +57,11 @@ type session struct {
 
 	// ready has no room: a batch waits in the hands of its reader, which holds
 	// one of the slots meanwhile, or one of the replays for a second delivery.
-	// Those are apart: a first delivery may wait until a second was accepted.
-	ready          chan *delivery
-	slots, replays chan struct{}
+	// Those are apart: a first delivery may wait until a second was accepted. A
+	// batch that is read ahead waits for its turn, with one of ahead, which nobody
+	// waits for: it keeps no other partition from being read.
+	ready                 chan *delivery
+	slots, replays, ahead chan struct{}
 	// ended is closed when every partition has reached its end and all of it
 	// was accepted; failed when there is nothing more to be had.
 	ended, failed chan struct{}
@@ -74,6 +79,7 @@ func startSession(opts sessionOptions) *session {
 	s := &session{
 		sessionOptions: opts, ready: make(chan *delivery),
 		slots: make(chan struct{}, preparedBatches), replays: make(chan struct{}, preparedBatches),
+		ahead: make(chan struct{}, batchesAhead(opts.limits.MaxBytes)),
 		ended: make(chan struct{}), failed: make(chan struct{}), held: make(map[engine.Place]*partition),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -87,6 +93,12 @@ func startSession(opts sessionOptions) *session {
 	s.start(s.assign)
 	s.start(s.commit)
 	return s
+}
+
+// batchesAhead returns how many batches of at most so many bytes all partitions
+// together may read ahead.
+func batchesAhead(batchBytes int64) int {
+	return int(min(max(aheadBytes/max(batchBytes, 1), 1), preparedBatches))
 }
 
 // assign starts the reading of each partition that the subscription hands out.

@@ -46,6 +46,13 @@ func (w *window) add(n int) {
 // room waits until one more batch may be handed out.
 func (w *window) room(ctx context.Context) bool { return w.await(ctx, w.limit-1) }
 
+// isFull reports whether no more batch may be handed out now.
+func (w *window) isFull() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.batches >= w.limit
+}
+
 // await waits until at most n batches are in it, or ctx ends.
 func (w *window) await(ctx context.Context, n int) bool {
 	for {
