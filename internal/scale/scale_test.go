@@ -82,10 +82,10 @@ func appendRound(t *testing.T, s *engine.Stream, round int) {
 	t.Helper()
 	batch := engine.Batch{Logs: make([]engine.LogRecords, s.Partitions())}
 	for p := range batch.Logs {
-		batch.Logs[p].Log.Partition = engine.Partition(p) //nolint:gosec // small
+		batch.Logs[p].Log.Partition = engine.Partition(p)
 		for n := range perRound {
 			value := make([]byte, valueSize)
-			binary.BigEndian.PutUint32(value, uint32(p))                    //nolint:gosec // small
+			binary.BigEndian.PutUint32(value, uint32(p))
 			binary.BigEndian.PutUint32(value[4:], uint32(round*perRound+n)) //nolint:gosec // small
 			batch.Logs[p].Records = append(batch.Logs[p].Records, engine.Record{Value: value})
 		}
@@ -117,7 +117,7 @@ func awaitCompacted(t *testing.T, e *engine.Engine) {
 func requireRecords(t *testing.T, s *engine.Stream) {
 	t.Helper()
 	for p := range s.Partitions() {
-		log, err := s.Log(engine.Partition(p)) //nolint:gosec // small
+		log, err := s.Log(engine.Partition(p))
 		require.NoError(t, err)
 		next := engine.Offset(0)
 		for next < rounds*perRound {

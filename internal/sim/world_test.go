@@ -46,7 +46,7 @@ func drawConfig(seed uint64, steps int, draw *rand.Rand) config {
 		rate:      []float64{0.03, 0.1, 0.25}[draw.IntN(3)],
 		passBytes: []int64{1, 1500, 1 << 20}[draw.IntN(3)],
 		merge: compaction.MergeLimits{
-			TargetBytes: []int64{1 << 13, 1 << 15, 1 << 20}[seed%3], FanIn: 2 + int(seed%4), //nolint:gosec // small
+			TargetBytes: []int64{1 << 13, 1 << 15, 1 << 20}[seed%3], FanIn: 2 + int(seed%4),
 		},
 		core: wal.CoreConfig{
 			MaxObjectBytes: 300 + draw.IntN(1200), EagerBytes: 100 + draw.IntN(600),
