@@ -40,9 +40,6 @@ type LogRetention struct {
 	WaitForGroups bool
 }
 
-// Limited reports whether anything of a log is ever to go.
-func (r LogRetention) Limited() bool { return r.Time >= 0 || r.Bytes >= 0 }
-
 // ResolveRetention merges what a stream, its namespace and the cluster say, in this
 // order, field by field, and fills what none of them sets with the defaults. Any of
 // them may be nil.

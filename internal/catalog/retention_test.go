@@ -45,7 +45,6 @@ func TestRetentionComesFromTheStreamThenItsNamespaceThenTheCluster(t *testing.T)
 		},
 	} {
 		require.Equal(t, c.want, ResolveRetention(c.stream, c.namespace, c.cluster), name)
-		require.Equal(t, c.want.Time >= 0 || c.want.Bytes >= 0, c.want.Limited(), name)
 	}
 }
 

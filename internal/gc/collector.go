@@ -38,7 +38,8 @@ type Options struct {
 	// Covered returns the revision of the checkpoint before the newest, 0 for none:
 	// only what was dead in it is deleted.
 	Covered func(ctx context.Context) (base.Revision, error)
-	// Resolve returns what the logs of a stream keep, and whether it has a table.
+	// Resolve returns what the logs of a stream keep, and whether it has a table. It
+	// is called while View is inspected and must not look at View itself.
 	Resolve func(*shard.Stream) (catalog.LogRetention, bool)
 	// Consumed returns how far the consumer groups of streams have read, by log, as
 	// Rules.Consumed does.
