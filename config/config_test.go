@@ -102,6 +102,7 @@ engine:
     compression: zstd
   compaction: { enabled: false, interval: 2m, target_bytes: 4MiB, max_memory_bytes: 64MiB }
   cache_bytes: 6MB
+  lease_ttl: 7s
   drain_timeout: 10m
 `
 	out, err := parseOutput(t, all)
@@ -115,7 +116,7 @@ engine:
 			Linger: 33e6, MaxObjectBytes: 1 << 20, MaxBufferedBytes: 2 << 20, MaxRecordBytes: 3 << 10, UploadConcurrency: 5, Compression: "zstd",
 		},
 		Compaction: engine.CompactionOptions{Disabled: true, Interval: 120e9, TargetBytes: 4 << 20, MaxMemoryBytes: 64 << 20},
-		CacheBytes: 6_000_000, DrainTimeout: 600e9,
+		CacheBytes: 6_000_000, LeaseTTL: 7e9, DrainTimeout: 600e9,
 	}, *out.Engine)
 	require.Empty(t, lintOf(t, linter(t), "output", all))
 }
@@ -242,7 +243,7 @@ func TestAMistakeIsNamedByLintAndByTheRun(t *testing.T) {
 		"commit interval":       {"output", "stream: a\ntable: { commit: { interval: soon } }", "want a duration", `table.commit.interval: "soon": want a duration`},
 		"short commit interval": {"output", "stream: a\ntable: { commit: { interval: 10ms } }", "", "want at least 1s"},
 		"system column":         {"output", "stream: a\ntable: { system_columns: [ partition, offset, rowid ] }", "want one of partition", `system column "rowid"`},
-		"unknown field":         {"output", "stream: a\nidempotency: {}", "field idempotency not recognised", ""},
+		"unknown field":         {"output", "stream: a\nproducers: {}", "field producers not recognised", ""},
 		"size":                  {"output", "stream: a\nengine: { cache_bytes: much }", "want a size", `engine: cache_bytes: "much": want a size`},
 		"no size":               {"output", "stream: a\nengine: { cache_bytes: 0B }", "", `cache_bytes: "0B": want a size`},
 		"small size":            {"output", "stream: a\nengine: { wal: { max_object_bytes: 1KiB } }", "", "wal.max_object_bytes 1024: want 65536"},
@@ -251,6 +252,8 @@ func TestAMistakeIsNamedByLintAndByTheRun(t *testing.T) {
 		"catalog":               {"output", "stream: a\nengine: { catalog: { type: hive } }", "value hive is not a valid option", `catalog.type "hive": want sql`},
 		"storage":               {"output", "stream: a\nengine: { storage: { url: 'ftp://lake' } }", "want s3://bucket/prefix", "want file, mem, s3, gs, azblob"},
 		"drain timeout":         {"output", "stream: a\nengine: { drain_timeout: 15 }", "want a duration", "drain_timeout"},
+		"lease ttl":             {"output", "stream: a\nengine: { lease_ttl: soon }", "want a duration", `lease_ttl: "soon": want a duration`},
+		"short lease ttl":       {"output", "stream: a\nengine: { lease_ttl: 1s }", "", "lease_ttl 1s: want at least 5s"},
 		"linger":                {"output", "stream: a\nengine: { wal: { linger: -1s } }", "want a duration", `wal.linger: "-1s": want a duration`},
 		"nats without store":    {"output", "stream: a\nengine: { nats: { urls: [ 'nats://a' ] } }", "", "storage.url: name a store"},
 		"no selection":          {"input", "streams: []", "", "streams: empty: want namespace/name"},

@@ -17,6 +17,8 @@ func engineFields(dataDir string) []*service.ConfigField {
 			Description("Number of commit shards of a cluster that is created: 1 to 64. An existing cluster keeps its own."),
 		natsField(), storageField(), catalogField(), namespacesField(), walField(), compactionField(),
 		size(fieldCacheBytes, "Size of the cache of fetched log blocks.").Default("128MiB").Advanced(),
+		duration(fieldLeaseTTL, "How long others wait for an instance that is gone before they take over its background work, at least `5s`. An instance that was paused or cut off for longer opens new writers and goes on.").
+			Default("15s").Advanced(),
 		duration(fieldDrainTimeout, "How long a closing pipeline waits until its tables hold everything that it wrote. Keep it below `shutdown_timeout`; raise both for batch jobs. What is left is caught up by the next engine on the cluster.").
 			Default("15s").Advanced(),
 	}
@@ -105,6 +107,7 @@ func ParseEngine(conf *service.ParsedConfig) (engine.Options, error) {
 		},
 		Namespaces:   v.namespaces(),
 		CacheBytes:   v.size(fieldCacheBytes),
+		LeaseTTL:     v.duration(fieldLeaseTTL),
 		DrainTimeout: v.duration(fieldDrainTimeout),
 	}
 	if err := v.err(); err != nil {

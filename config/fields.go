@@ -28,6 +28,7 @@ const (
 	fieldTargetBytes       = "target_bytes"
 	fieldMaxMemoryBytes    = "max_memory_bytes"
 	fieldCacheBytes        = "cache_bytes"
+	fieldLeaseTTL          = "lease_ttl"
 	fieldDrainTimeout      = "drain_timeout"
 	fieldNamespaces        = "namespaces"
 )
