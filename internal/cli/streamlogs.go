@@ -28,37 +28,14 @@ func parseLog(text string) (stream string, partition *engine.Partition, err erro
 	return stream, &p, nil
 }
 
-// trimTo is where to trim a log: an offset, or a time.
-type trimTo struct {
-	offset engine.Offset
-	time   time.Time
-}
-
-func parseTrim(text string, now time.Time) (trimTo, error) {
-	wrong := usagef("%q: %s", text, wantTrim)
-	at, isTime := strings.CutPrefix(text, "@")
-	if !isTime {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 {
-			return trimTo{}, wrong
-		}
-		return trimTo{offset: engine.Offset(n)}, nil
+// parseTrim reads where to trim a log: an offset, or a time.
+func parseTrim(text string, now time.Time) (engine.Position, error) {
+	to, err := engine.ParsePosition(text)
+	to = to.Fixed(now)
+	if err != nil || to.Kind != engine.AtOffset && to.Kind != engine.AtTime {
+		return engine.Position{}, usagef("%q: %s", text, wantTrim)
 	}
-	if ago, isAgo := strings.CutPrefix(at, "-"); isAgo {
-		d, err := time.ParseDuration(ago)
-		if err != nil || d < 0 {
-			return trimTo{}, wrong
-		}
-		return trimTo{time: now.Add(-d)}, nil
-	}
-	if ms, err := strconv.ParseInt(at, 10, 64); err == nil {
-		return trimTo{time: time.UnixMilli(ms).UTC()}, nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, at)
-	if err != nil {
-		return trimTo{}, wrong
-	}
-	return trimTo{time: t}, nil
+	return to, nil
 }
 
 // trimmed is what stream trim did.
@@ -106,12 +83,12 @@ func (a app) streamTrim() *ucli.Command {
 	})
 }
 
-func (in *invocation) trim(ctx context.Context, s *engine.Stream, p engine.Partition, to trimTo, hard bool) (err error) {
+func (in *invocation) trim(ctx context.Context, s *engine.Stream, p engine.Partition, to engine.Position, hard bool) (err error) {
 	result := trimmed{Stream: s.Name(), Partition: p, Hard: hard}
-	if to.time.IsZero() {
-		result.Start, err = s.Trim(ctx, p, to.offset, hard)
+	if to.Kind == engine.AtTime {
+		result.Start, err = s.TrimBefore(ctx, p, to.Time, hard)
 	} else {
-		result.Start, err = s.TrimBefore(ctx, p, to.time, hard)
+		result.Start, err = s.Trim(ctx, p, to.Offset, hard)
 	}
 	if err != nil {
 		return err
