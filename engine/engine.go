@@ -54,7 +54,8 @@ type Engine struct {
 	// what tails are about to read.
 	background *log.Fetcher
 	// room is what the appends of all shards may hold together.
-	room *semaphore.Weighted
+	room    *semaphore.Weighted
+	history historyJobs
 	// scratch is the directory that is removed at the end, or empty.
 	scratch string
 

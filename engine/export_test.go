@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/lakestream-go/lakestream/internal/base"
+	"github.com/lakestream-go/lakestream/internal/blob"
 	"github.com/lakestream-go/lakestream/internal/coord"
 )
 
@@ -20,5 +21,11 @@ func (o Options) WithFoldVersion(newest uint32) Options {
 // WithCoordination puts something between an engine and its coordination store.
 func (o Options) WithCoordination(wrap func(coord.Store) coord.Store) Options {
 	o.hooks.coordination = wrap
+	return o
+}
+
+// WithObjects puts something between an engine and its object store.
+func (o Options) WithObjects(wrap func(blob.Store) blob.Store) Options {
+	o.hooks.objects = wrap
 	return o
 }

@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -55,10 +58,12 @@ func (e *Engine) archive(sh base.Shard) func(context.Context) {
 			e.logger.Debug("archiving is begun again", "shard", sh.String(), "reason", err.Error())
 			return
 		}
-		history.NewArchiver(history.ArchiverOptions{
+		archiver := history.NewArchiver(history.ArchiverOptions{
 			Cluster: e.identity.Cluster, Shard: sh, Log: commits, Objects: e.objects, View: e.viewOf(sh),
 			Interval: archiveEvery, Clock: e.clock, Logger: e.logger,
-		}).Run(ctx)
+		})
+		defer e.history.watch("archive of "+sh.String(), archiver.Trouble, "see the reason; what is appended until it is gone could not be recovered if the commit log were lost")()
+		archiver.Run(ctx)
 	}
 }
 
@@ -69,12 +74,56 @@ func (e *Engine) checkpoint(sh base.Shard) func(context.Context) {
 			e.logger.Debug("making checkpoints is begun again", "shard", sh.String(), "reason", err.Error())
 			return
 		}
-		history.NewCheckpointer(history.CheckpointerOptions{
+		checkpointer := history.NewCheckpointer(history.CheckpointerOptions{
 			Loader: e.loader(sh), Log: commits, View: e.viewOf(sh), Instance: e.instance,
 			Due:      history.Due{Records: checkpointRecords, Bytes: checkpointBytes, Age: e.opts.Reclaim.CheckpointEvery},
 			Interval: min(checkpointLook, e.opts.Reclaim.CheckpointEvery), Clock: e.clock,
-		}).Run(ctx)
+		})
+		defer e.history.watch("checkpoints of "+sh.String(), checkpointer.Trouble, "see the reason; the commit log grows and starts take longer until it is gone")()
+		checkpointer.Run(ctx)
 	}
+}
+
+// historyJobs are the archivers and checkpointers that this instance runs. The zero
+// value has none; it is safe for concurrent use.
+type historyJobs struct {
+	mu sync.Mutex
+	// running, guarded by mu, has the jobs by what they are of.
+	running map[string]historyJob
+}
+
+// historyJob tells why a job does not get on, nil while it does, and what to do.
+type historyJob struct {
+	trouble func() error
+	next    string
+}
+
+// watch shows the trouble of a job until done is called.
+func (h *historyJobs) watch(what string, trouble func() error, next string) (done func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running == nil {
+		h.running = make(map[string]historyJob)
+	}
+	h.running[what] = historyJob{trouble: trouble, next: next}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.running, what)
+	}
+}
+
+// problems returns the trouble of the jobs, in the order of what they are of.
+func (h *historyJobs) problems() (all []Problem) {
+	h.mu.Lock()
+	running := maps.Clone(h.running)
+	h.mu.Unlock()
+	for _, what := range slices.Sorted(maps.Keys(running)) {
+		if err := running[what].trouble(); err != nil {
+			all = append(all, Problem{What: what, Reason: err.Error(), NextAction: running[what].next})
+		}
+	}
+	return all
 }
 
 // HistoryStatus is what a shard could be rebuilt from if its commit log were lost.

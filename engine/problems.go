@@ -75,6 +75,9 @@ func (e *Engine) report() (r report) {
 			r.addProblem(p)
 		}
 	}
+	for _, p := range e.history.problems() {
+		r.addProblem(p)
+	}
 	for _, info := range e.catalog.List() {
 		if t, ok := e.shards[info.Shard].tableTrouble(info.ID, info.Table.String()); ok {
 			r.addTable(t)

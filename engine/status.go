@@ -193,6 +193,7 @@ func (e *Engine) Status(ctx context.Context) Status {
 		st.addShard(s)
 		st.Shards[len(st.Shards)-1].History = e.historyStatus(ctx, s)
 	}
+	st.Problems = append(st.Problems, e.history.problems()...)
 	for _, info := range e.catalog.List() {
 		st.Streams = append(st.Streams, e.streamStatus(ctx, info, &st))
 	}
