@@ -37,19 +37,8 @@ func askLog(ctx context.Context, dir string) error {
 		return err
 	}
 	defer func() { _ = e.Close(ctx) }()
-	off := false
-	words, err := e.EnsureStream(ctx, "demo/words", engine.StreamConfig{Table: engine.TablePolicy{Enabled: &off}})
+	words, err := appendWords(ctx, e, "apple", "banana", "beer", "cider", "dates")
 	if err != nil {
-		return err
-	}
-	batch := engine.Batch{Logs: []engine.LogRecords{{}}}
-	for i, word := range []string{"apple", "banana", "beer", "cider", "dates"} {
-		batch.Logs[0].Records = append(batch.Logs[0].Records, engine.Record{Timestamp: engine.Millis(1000 + i), Value: []byte(word)})
-	}
-	if err := words.Append(ctx, &batch); err != nil {
-		return err
-	}
-	if err := batch.Results[0].Err; err != nil {
 		return err
 	}
 	l, err := words.Log(0)
@@ -57,6 +46,23 @@ func askLog(ctx context.Context, dir string) error {
 		return err
 	}
 	return tellLog(ctx, l)
+}
+
+// appendWords makes a stream without a table of words, a millisecond after one another.
+func appendWords(ctx context.Context, e *engine.Engine, words ...string) (*engine.Stream, error) {
+	off := false
+	stream, err := e.EnsureStream(ctx, "demo/words", engine.StreamConfig{Table: engine.TablePolicy{Enabled: &off}})
+	if err != nil {
+		return nil, err
+	}
+	batch := engine.Batch{Logs: []engine.LogRecords{{}}}
+	for i, word := range words {
+		batch.Logs[0].Records = append(batch.Logs[0].Records, engine.Record{Timestamp: engine.Millis(1000 + i), Value: []byte(word)})
+	}
+	if err := stream.Append(ctx, &batch); err != nil {
+		return nil, err
+	}
+	return stream, batch.Results[0].Err
 }
 
 func tellLog(ctx context.Context, l *engine.Log) error {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
+	"github.com/lakestream-go/lakestream/internal/cursor"
 	"github.com/lakestream-go/lakestream/internal/format/recordbatch"
 	"github.com/lakestream-go/lakestream/internal/shard"
 	"github.com/lakestream-go/lakestream/internal/wal"
@@ -138,16 +140,36 @@ func (e *Engine) Streams() []*Stream {
 // purge, by name: their data, until DropStream is called with purge.
 func (e *Engine) KeptStreams() []StreamInfo { return e.catalog.Kept() }
 
+// incarnation returns the stream of a name, or what is kept of it.
+func (e *Engine) incarnation(name base.StreamName) (StreamInfo, bool) {
+	if info, err := e.catalog.Load(name); err == nil {
+		return info, true
+	}
+	kept := e.catalog.Kept()
+	if i := slices.IndexFunc(kept, func(info StreamInfo) bool { return info.Name == name }); i >= 0 {
+		return kept[i], true
+	}
+	return StreamInfo{}, false
+}
+
 // DropStream deletes a stream, for ever: its name is never used again. With purge
 // its data is given up, else it is kept until DropStream is called with purge. It
-// reports false when there was nothing to be deleted. The stream's table stays.
+// reports false when there was nothing to be deleted. What cursors and groups consumed
+// of it is forgotten; the stream's table stays.
 func (e *Engine) DropStream(ctx context.Context, name string, purge bool) (dropped bool, err error) {
 	parsed, err := base.ParseStreamName(name)
 	if err != nil {
 		return false, err
 	}
-	dropped, err = e.catalog.Drop(ctx, parsed, purge)
-	return dropped, e.explain(ctx, err)
+	info, found := e.incarnation(parsed)
+	if dropped, err = e.catalog.Drop(ctx, parsed, purge); err != nil || !found {
+		return dropped, e.explain(ctx, err)
+	}
+	stream := cursor.Stream{Shard: info.Shard, ID: info.ID, Name: info.Name}
+	if err := cursor.ForgetStream(ctx, e.coordination.Documents(), stream); err != nil {
+		e.logger.Warn("cursors of a dropped stream stay; drop it with purge to delete them", "stream", name, "error", err)
+	}
+	return dropped, nil
 }
 
 // Name returns the stream's full name: namespace/name.

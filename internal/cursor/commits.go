@@ -65,19 +65,34 @@ func Commits(ctx context.Context, documents coord.Documents, stream Stream) ([]C
 }
 
 // ForgetStream deletes what groups committed in a stream that is gone: of the named
-// groups, or of all. What is deleted meanwhile is no error.
+// groups, or of all and then the stream's cursors too. What is deleted meanwhile is
+// no error.
 func ForgetStream(ctx context.Context, documents coord.Documents, stream Stream, groups ...string) error {
-	found, err := documents.List(ctx, stream.prefix(commitKind))
+	kinds := []string{commitKind}
+	if len(groups) == 0 {
+		kinds = append(kinds, cursorKind)
+	}
+	for _, kind := range kinds {
+		if err := stream.forget(ctx, documents, kind, groups); err != nil {
+			return fmt.Errorf("forgetting the cursors of %s: %w", stream.Name, err)
+		}
+	}
+	return nil
+}
+
+// forget deletes the stream's cursors of one kind: those with these names, or all.
+func (s Stream) forget(ctx context.Context, documents coord.Documents, kind string, names []string) error {
+	found, err := documents.List(ctx, s.prefix(kind))
 	if err != nil {
-		return fmt.Errorf("forgetting the commits of %s: %w", stream.Name, err)
+		return err
 	}
 	for _, entry := range found {
-		_, group, ok := stream.split(commitKind, entry.Key)
-		if !ok || len(groups) > 0 && !slices.Contains(groups, group) {
+		_, name, ok := s.split(kind, entry.Key)
+		if !ok || len(names) > 0 && !slices.Contains(names, name) {
 			continue
 		}
 		if err := deleteAnyway(ctx, documents, entry); err != nil {
-			return fmt.Errorf("forgetting the commits of %s: %w", stream.Name, err)
+			return err
 		}
 	}
 	return nil
