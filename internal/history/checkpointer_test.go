@@ -2,7 +2,9 @@ package history_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/lakestream-go/lakestream/internal/blob"
 	"github.com/lakestream-go/lakestream/internal/history"
 	"github.com/lakestream-go/lakestream/internal/shard"
+	"github.com/lakestream-go/lakestream/internal/shard/shardtest"
 )
 
 func TestCheckpointsShortenTheLogAndViewsStartAtThem(t *testing.T) {
@@ -83,6 +86,46 @@ func TestADamagedCheckpointIsToldOfAndTheOneBeforeItTaken(t *testing.T) {
 	w.damage(w.pointer().Current.Key)
 	w.damage(w.pointer().Previous.Key)
 	_, err := w.loader().Load(t.Context())
+	require.ErrorIs(t, err, base.ErrCorrupt)
+}
+
+// Nothing is purged before there are two checkpoints, so that the log makes up for
+// the first one.
+func TestADamagedFirstCheckpointKeepsNobodyFromStarting(t *testing.T) {
+	w := newWorld(t)
+	view := w.view()
+	c := w.checkpointer(view)
+	w.create(view, 0, 10)
+	w.archive(view)
+	require.NoError(t, c.Checkpoint(t.Context()))
+	first := w.pointer().Current
+	w.damage(first.Key)
+	other := w.view()
+	require.Equal(t, hashOf(view), hashOf(other))
+	require.Zero(t, other.Jumped())
+	require.Contains(t, w.logged.String(), "the only checkpoint cannot be read")
+
+	w.create(view, 10, 10)
+	w.archive(view)
+	require.NoError(t, c.Checkpoint(t.Context()), "the next one is folded from the log alone")
+	require.Nil(t, w.pointer().Previous, "the damaged one is not relied on")
+	begin, _ := w.bounds()
+	require.EqualValues(t, 1, begin, "so nothing is purged for its sake")
+	require.Equal(t, w.pointer().Current.Revision, w.view().Jumped())
+}
+
+// A log that begins later, as after a recovery, does not make up for it.
+func TestADamagedOnlyCheckpointOfALogThatBeginsLaterStopsAView(t *testing.T) {
+	w := newWorld(t)
+	view := w.view()
+	w.create(view, 0, 10)
+	require.NoError(t, w.checkpointer(view).Checkpoint(t.Context()))
+	require.NoError(t, w.log().Purge(t.Context(), view.Revision()))
+	w.damage(w.pointer().Current.Key)
+	_, err := shard.OpenView(t.Context(), shard.ViewOptions{
+		Cluster: shardtest.Cluster, Shard: testShard, Log: w.log(), Checkpoints: w.loader(), Reconnects: w.coord.Reconnects,
+		Clock: w.clock, Logger: slog.New(slog.DiscardHandler), Entropy: rand.Reader,
+	})
 	require.ErrorIs(t, err, base.ErrCorrupt)
 }
 

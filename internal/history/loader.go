@@ -26,18 +26,23 @@ type Loader struct {
 var _ shard.Checkpoints = Loader{}
 
 // Load returns the newest checkpoint that is whole, as shard.Checkpoints wants it.
-// One that is damaged or gone is told of loudly, and the one before it is taken.
+// One that is damaged or gone is told of loudly, and the one before it is taken, or
+// none where it was the first: nothing is purged before the second.
 func (l Loader) Load(ctx context.Context) (shard.Snapshot, error) {
 	p, _, err := ReadPointer(ctx, l.Documents, l.Shard)
 	if err != nil || p == nil {
 		return shard.Snapshot{}, err
 	}
 	sn, err := l.read(ctx, p.Current)
-	if p.Previous == nil || !damaged(err) {
+	if !damaged(err) {
 		return sn, err
 	}
-	l.Logger.Error("the newest checkpoint cannot be read; going on from the one before it",
-		"shard", l.Shard.String(), "checkpoint", p.Current.Key, "reason", err.Error())
+	logger := l.Logger.With("shard", l.Shard.String(), "checkpoint", p.Current.Key, "reason", err.Error())
+	if p.Previous == nil {
+		logger.Error("the only checkpoint cannot be read; going on from the beginning of the log")
+		return shard.Snapshot{}, nil
+	}
+	logger.Error("the newest checkpoint cannot be read; going on from the one before it")
 	return l.read(ctx, *p.Previous)
 }
 

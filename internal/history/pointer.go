@@ -100,7 +100,7 @@ func advance(ctx context.Context, documents coord.Documents, shard base.Shard, t
 				return *old, errBehind
 			}
 			next.Previous = &old.Current
-			if old.Previous != nil && old.Previous.Revision == from {
+			if from < old.Current.Revision {
 				next.Previous = old.Previous // the newest could not be read
 			}
 		}

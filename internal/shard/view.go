@@ -38,9 +38,9 @@ const (
 // Checkpoints finds folded states of a shard. It is safe for concurrent use.
 type Checkpoints interface {
 	// Load returns the newest readable checkpoint, which the caller owns, or a
-	// zero Snapshot when there is none. What a newer binary wrote is
-	// base.ErrNewerFormat; damage without anything older to fall back to is
-	// base.ErrCorrupt; base.ErrUnavailable passes.
+	// zero Snapshot when there is none and the log may begin at revision 1. What a
+	// newer binary wrote is base.ErrNewerFormat; damage without anything older to
+	// fall back to is base.ErrCorrupt; base.ErrUnavailable passes.
 	Load(ctx context.Context) (Snapshot, error)
 }
 
