@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -103,6 +102,6 @@ func TestReadingAheadIsBoundedInBytes(t *testing.T) {
 	for batchBytes, want := range map[int64]int{
 		0: preparedBatches, 1: preparedBatches, 1 << 20: preparedBatches, 4 << 20: 4, 5 << 20: 3, aheadBytes: 1, 1 << 40: 1,
 	} {
-		require.Equal(t, want, batchesAhead(batchBytes), fmt.Sprintf("batches of %d bytes", batchBytes))
+		require.Equal(t, want, batchesAhead(batchBytes), "batches of %d bytes", batchBytes)
 	}
 }
