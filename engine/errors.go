@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/catalog"
 )
@@ -30,6 +32,9 @@ var (
 	ErrClosed = base.ErrClosed
 	// ErrConflict says that the thing was changed by someone else.
 	ErrConflict = base.ErrConflict
+	// ErrTableAhead says that a table holds offsets that its log lost, and would give
+	// to other records.
+	ErrTableAhead = errors.New("the table is ahead of the log")
 )
 
 // Errors of the catalog. Each matches one of those above too.

@@ -170,8 +170,7 @@ func describeRecovery(found *history.Report, dryRun bool) *RecoverReport {
 	for _, a := range found.Ahead {
 		report.Ahead = append(report.Ahead, RecoverFenced{
 			Stream: a.Stream.String(), Partition: int32(a.Log.Partition), Head: int64(a.Head), TableEnd: int64(a.End),
-			NextAction: "the table holds records that the log lost: read them from the table, then drop or rename it, " +
-				"run lakestream table reset, and lakestream stream unfence " + a.Stream.String(),
+			NextAction: aheadAction(a.Stream.String()),
 		})
 	}
 	return report

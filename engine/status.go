@@ -287,6 +287,9 @@ func (e *Engine) tableStatus(ctx context.Context, s *shardEngine, info catalog.S
 	if t.troubled() {
 		st.tableProblem(t)
 	}
+	if err := e.checkAhead(ctx, info); errors.Is(err, ErrTableAhead) {
+		st.problem("table "+t.Name+" is ahead of its log", err, aheadAction(info.Name.String()))
+	}
 	return t
 }
 

@@ -87,7 +87,19 @@ func (s *Stream) Fence(ctx context.Context, reason string, partitions ...Partiti
 	return s.shard.engine.explain(ctx, s.shard.engine.catalog.Fence(ctx, s.info, reason, partitions...))
 }
 
-// Unfence opens partitions for appends again, or all that the stream has.
+// Unfence opens partitions for appends again, or all that the stream has. While a
+// table holds offsets that one of them would give again, after a recovery, it is
+// ErrTableAhead and opens none.
 func (s *Stream) Unfence(ctx context.Context, partitions ...Partition) error {
+	info, err := s.Info()
+	if err != nil {
+		return err
+	}
+	switch err := s.shard.engine.checkAhead(ctx, info, partitions...); {
+	case errors.Is(err, ErrTableAhead):
+		return fmt.Errorf("%w; %s", err, aheadAction(s.Name()))
+	case err != nil:
+		return err
+	}
 	return s.shard.engine.explain(ctx, s.shard.engine.catalog.Unfence(ctx, s.info, partitions...))
 }

@@ -70,6 +70,60 @@ func TestTheRunbookOfALostCoordination(t *testing.T) {
 	require.Contains(t, again.stderr, "nothing to recover")
 }
 
+// Given a table that was committed after the newest archived record, when the log is
+// recovered, then its offsets are not given again before the table is out of the way,
+// and status says so. Otherwise the table would pass over the new records unnoticed.
+func TestALogIsNotOpenedUnderATableThatIsAhead(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, nil)
+	appendOrders(t, e, 20)
+	closeEngine(t, e)
+	archived := segments(t, dir)
+	e = open(t, dir, nil)
+	appendOrders(t, e, 10)
+	closeEngine(t, e)
+	for path := range segments(t, dir) {
+		if !archived[path] {
+			require.NoError(t, os.Remove(path))
+		}
+	}
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "nats")))
+	done := lakestream(t, "recover", "--yes", "--data-dir", dir)
+	require.Equal(t, 3, done.code, done.stderr)
+	require.Contains(t, done.stdout, "is fenced: its table ends at offset")
+
+	checked := lakestream(t, "status", "--check", "--data-dir", dir)
+	require.Equal(t, 3, checked.code, checked.stdout)
+	require.Contains(t, checked.stdout, "table shop.orders is ahead of its log")
+	require.Contains(t, checked.stdout, "lakestream table reset")
+	refused := lakestream(t, "stream", "unfence", "shop/orders", "--data-dir", dir)
+	require.Equal(t, 1, refused.code, refused.stdout)
+	require.Contains(t, refused.stderr, "the table is ahead of the log")
+	require.Contains(t, refused.stderr, "drop or rename it, run lakestream table reset")
+
+	dropTable(t, dir)
+	require.Equal(t, 0, lakestream(t, "table", "reset", "shop.orders", "--yes", "--data-dir", dir).code)
+	require.Equal(t, 0, lakestream(t, "stream", "unfence", "shop/orders", "--data-dir", dir).code)
+	e = open(t, dir, nil)
+	appendOrders(t, e, 10)
+	closeEngine(t, e)
+	verified := lakestream(t, "table", "verify", "shop.orders", "--complete", "--data-dir", dir)
+	require.Equal(t, 0, verified.code, verified.stdout+verified.stderr)
+	require.Equal(t, 0, lakestream(t, "status", "--check", "--data-dir", dir).code)
+}
+
+// segments returns the archived segments of a directory.
+func segments(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "objects", "commits", "*", "*"))
+	require.NoError(t, err)
+	found := make(map[string]bool)
+	for _, path := range paths {
+		found[path] = true
+	}
+	return found
+}
+
 func TestRecoverWithoutADirectoryCreatesNone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	require.Equal(t, 1, lakestream(t, "recover", "--yes", "--data-dir", dir).code)
