@@ -79,10 +79,10 @@ With ` + "`stop_at_end`" + ` an input of a group ends when the group, all of its
 | key | value |
 |---|---|
 | ` + "`lakestream_stream`" + ` | full name of the stream |
-| ` + "`lakestream_partition`" + `, ` + "`lakestream_offset`" + ` | the record's place |
+| ` + "`lakestream_partition`" + `, ` + "`lakestream_offset`" + ` | the record's place, numbers |
 | ` + "`lakestream_key`" + ` | the key, absent when it has none |
-| ` + "`lakestream_timestamp_ms`" + `, ` + "`lakestream_timestamp_unix`" + ` | the record's time in milliseconds and in seconds |
-| ` + "`lakestream_lag`" + ` | records of the partition after this one, when it was read |
+| ` + "`lakestream_timestamp_ms`" + `, ` + "`lakestream_timestamp_unix`" + ` | the record's time in milliseconds and in seconds, numbers |
+| ` + "`lakestream_lag`" + ` | records of the partition after this one, when it was read, a number |
 | ` + "`lakestream_tombstone`" + ` | ` + "`true`" + ` for a record without a value, else absent |
 
 Headers become metadata under their own names; of several with one name the last one stays.

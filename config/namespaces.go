@@ -14,7 +14,7 @@ import (
 func namespacesField() *service.ConfigField {
 	return service.NewObjectMapField(fieldNamespaces,
 		service.NewObjectField(fieldTable, tableFields()...).Description("How their streams become tables."),
-		retentionField(),
+		retentionField("What the logs of their streams keep."),
 	).Optional().Advanced().
 		Description("What the streams of a namespace inherit where they do not say otherwise, by the namespace's name. It is applied when the engine starts: a namespace is created when it is absent, and what is not set keeps what it has.").
 		Example(map[string]any{"shop": map[string]any{"table": map[string]any{"namespace": "lake"}, "retention": map[string]any{"time": "168h"}}})

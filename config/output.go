@@ -103,7 +103,7 @@ func outputFields() []*service.ConfigField {
 		service.NewBatchPolicyField(fieldBatching).Advanced().LintRule(lintBatching).
 			Description("A batch policy, rarely needed. It needs a `period`."),
 		idempotencyField(),
-		retentionField(),
+		retentionField("What the stream's log keeps. What is set here is applied when the output connects; what is not keeps what the stream has, or is inherited from its namespace."),
 		tableField(),
 		engineField(),
 	}

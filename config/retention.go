@@ -14,8 +14,9 @@ import (
 // unlimited is what keeps everything.
 const unlimited = "unlimited"
 
-// retentionField returns the object that says what the logs of a stream keep.
-func retentionField() *service.ConfigField {
+// retentionField returns the object that says what the logs of a stream, or of a
+// namespace's streams, keep.
+func retentionField(description string) *service.ConfigField {
 	return service.NewObjectField(fieldRetention,
 		service.NewStringField(fieldTime).Optional().LintRule(lintPattern(spanPattern, wantSpan)).
 			Description("How old a record may get before its log may give it up: a duration, or `unlimited`, which it is unless it is told otherwise.").Example("168h"),
@@ -24,7 +25,7 @@ func retentionField() *service.ConfigField {
 		duration(fieldWaitForTables, "How much longer records are kept because their table lacks them, by default `168h`. Beyond that they go, and the table has a gap, which is told.").Optional(),
 		service.NewBoolField(fieldWaitForGroups).Optional().Advanced().
 			Description("Whether records are kept until every consumer group of the stream has read them."),
-	).Advanced().Description("What the stream's log keeps. What is set here is applied when the output connects; what is not keeps what the stream has, or is inherited from its namespace.")
+	).Advanced().Description(description)
 }
 
 // retention reads a retention object.
