@@ -260,8 +260,11 @@ func TestACreatedConfigurationLints(t *testing.T) {
 
 // The line to query finds the engine that was written to, called as this program was.
 func TestTheQueryLineFindsTheEngine(t *testing.T) {
-	inDefault := engine.Status{Catalog: "lakestream-data/catalog.db"}
-	elsewhere := engine.Status{Catalog: "/lake/catalog.db"}
+	inDefault := engine.Status{
+		Catalog: "lakestream-data/catalog.db", Coordination: "embedded NATS in ./lakestream-data", Storage: "file:///work/lakestream-data/objects",
+	}
+	elsewhere, inBucket, onServers := inDefault, inDefault, inDefault
+	elsewhere.Catalog, inBucket.Storage, onServers.Coordination = "/lake/catalog.db", "s3://lake/prod", "nats://n1:4222"
 	for _, c := range []struct {
 		args            []string
 		status          engine.Status
@@ -269,6 +272,8 @@ func TestTheQueryLineFindsTheEngine(t *testing.T) {
 	}{
 		{[]string{"/usr/bin/lakestream", "run", "p.yaml"}, inDefault, "lakestream", ""},
 		{[]string{"/usr/bin/lakestream", "run", "p.yaml"}, elsewhere, "lakestream", " -c p.yaml"},
+		{[]string{"/usr/bin/lakestream", "run", "p.yaml"}, inBucket, "lakestream", " -c p.yaml"},
+		{[]string{"/usr/bin/lakestream", "run", "p.yaml"}, onServers, "lakestream", " -c p.yaml"},
 		{[]string{"/tmp/go-build12/b001/exe/lakestream", "run", "x/p.yml"}, inDefault, "go run .", ""},
 		{[]string{"lakestream", "streams", "dir"}, elsewhere, "lakestream", ""},
 	} {

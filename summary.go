@@ -125,7 +125,7 @@ func (c *closing) program() string {
 // whichEngine returns the flag by which a command finds the engine that closed:
 // none for the default directory, else the pipeline's file.
 func (c *closing) whichEngine() string {
-	if filepath.Clean(c.status.Catalog) == filepath.Join(engine.DefaultDataDir, "catalog.db") {
+	if c.inDefaultDir() {
 		return ""
 	}
 	for _, arg := range c.args[1:] {
@@ -134,6 +134,15 @@ func (c *closing) whichEngine() string {
 		}
 	}
 	return ""
+}
+
+// inDefaultDir reports whether the engine that closed had everything in the default
+// directory, where a command looks for it.
+func (c *closing) inDefaultDir() bool {
+	st := &c.status
+	return filepath.Clean(st.Catalog) == filepath.Join(engine.DefaultDataDir, "catalog.db") &&
+		strings.HasPrefix(st.Coordination, "embedded ") &&
+		strings.HasSuffix(st.Storage, "/"+filepath.ToSlash(filepath.Join(engine.DefaultDataDir, "objects")))
 }
 
 // describeTable says what a table holds, in one line.
