@@ -68,6 +68,7 @@ func TestTheRunbookOfALostCoordination(t *testing.T) {
 	again := lakestream(t, "recover", "--yes", "--data-dir", dir)
 	require.Equal(t, 1, again.code)
 	require.Contains(t, again.stderr, "nothing to recover")
+	require.Contains(t, again.stderr, "move it away and recover again", "what to do if it is there and damaged")
 }
 
 // Given a table that was committed after the newest archived record, when the log is

@@ -28,7 +28,8 @@ func Lost(ctx context.Context, coordination coord.Store, objects blob.Store) (Id
 	case doc != nil && !bytes.Equal(doc, object):
 		return Identity{}, fmt.Errorf("the coordination store %s belongs to another cluster than %s: %w", coordination, objects, base.ErrForeign)
 	case doc != nil:
-		return Identity{}, fmt.Errorf("the coordination store %s knows the cluster: there is nothing to recover: %w", coordination, base.ErrExists)
+		return Identity{}, fmt.Errorf("the coordination store %s knows the cluster: there is nothing to recover; "+
+			"if what it holds is damaged, stop every instance, move it away and recover again: %w", coordination, base.ErrExists)
 	}
 	return decodeIdentity(object)
 }
