@@ -313,6 +313,7 @@ func TestATrimHidesOrGivesUpAndNeverMovesBack(t *testing.T) {
 		expect(20, 20)
 	}
 	require.EqualValues(t, 20, trim(5, true))
+	expect(20, 20)
 	_, err := in.Trim(t.Context(), st, 0, 31, false)
 	require.ErrorIs(t, err, base.ErrInvalid)
 	require.ErrorContains(t, err, "it ends at 30")
