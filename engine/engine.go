@@ -152,10 +152,10 @@ func (e *Engine) refuseMissing() error {
 		return nil
 	}
 	if _, err := os.Stat(e.opts.DataDir); errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("data directory %s does not exist: run a pipeline first, or name another with --data-dir: %w", e.opts.DataDir, base.ErrNotFound)
+		return fmt.Errorf("data directory %s does not exist: run a pipeline first, or name another with --data-dir, or the pipeline's file with -c: %w", e.opts.DataDir, base.ErrNotFound)
 	}
 	if !natskv.IsDataDir(e.opts.DataDir) {
-		return fmt.Errorf("%s is no data directory of an engine: run a pipeline first, or name another with --data-dir; if its nats directory was lost, run lakestream recover: %w", e.opts.DataDir, base.ErrNotFound)
+		return fmt.Errorf("%s is no data directory of an engine: run a pipeline first, or name another with --data-dir, or the pipeline's file with -c; if its nats directory was lost, run lakestream recover: %w", e.opts.DataDir, base.ErrNotFound)
 	}
 	return nil
 }

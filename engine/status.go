@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -136,17 +135,18 @@ func retentionStatus(r catalog.LogRetention) RetentionStatus {
 
 // String says what is kept, for people.
 func (r RetentionStatus) String() string {
-	var bounds []string
-	if r.TimeMS >= 0 {
-		bounds = append(bounds, (time.Duration(r.TimeMS) * time.Millisecond).String())
-	}
-	if r.Bytes >= 0 {
-		bounds = append(bounds, humanize.IBytes(uint64(r.Bytes))+" a partition")
-	}
-	if len(bounds) == 0 {
+	age := (time.Duration(r.TimeMS) * time.Millisecond).String()
+	newest := "the newest " + humanize.IBytes(uint64(max(0, r.Bytes))) + " of a partition"
+	switch {
+	case r.TimeMS >= 0 && r.Bytes >= 0:
+		return age + ", or " + newest + " where that is less"
+	case r.TimeMS >= 0:
+		return age
+	case r.Bytes >= 0:
+		return newest
+	default:
 		return "everything"
 	}
-	return strings.Join(bounds, ", at most ")
 }
 
 // TableStatus is the state of a stream's table.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -94,6 +95,9 @@ func (e *Engine) openObjects(ctx context.Context) error {
 	objects, err := blob.Open(ctx, e.opts.storageURL(), blob.Options{
 		MustExist: e.opts.Observe, Cloud: e.opts.Storage.cloud(), Clock: e.clock,
 	})
+	if e.opts.Observe && e.opts.Storage.URL == "" && errors.Is(err, base.ErrNotFound) {
+		return fmt.Errorf("%w: where objects are elsewhere, name the pipeline's file with -c", err)
+	}
 	if err != nil {
 		return err
 	}
