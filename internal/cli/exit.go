@@ -69,6 +69,14 @@ func isAny(err error, targets ...error) bool {
 	return false
 }
 
+// hint adds to an error of a class what to do next.
+func hint(err, class error, next string) error {
+	if errors.Is(err, class) {
+		return fmt.Errorf("%w; %s", err, next)
+	}
+	return err
+}
+
 // explain adds what the user can do about an error that only this package knows.
 func explain(err error, common *commonFlags) string {
 	switch {

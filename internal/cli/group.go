@@ -31,7 +31,7 @@ func (a app) groupDescribe() *ucli.Command {
 			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
 				g, err := e.Group(ctx, in.args[0])
 				if err != nil {
-					return err
+					return noGroup(err)
 				}
 				return in.print(g, func(p *page) { writeGroup(p, &g) })
 			})
@@ -60,7 +60,7 @@ func (a app) groupDelete() *ucli.Command {
 			}
 			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
 				if err := e.DeleteGroup(ctx, in.args[0]); err != nil {
-					return err
+					return noGroup(err)
 				}
 				return in.print(groupResult{Group: in.args[0], Deleted: true}, func(p *page) { p.linef("group %s was deleted", in.args[0]) })
 			})
@@ -90,7 +90,7 @@ func (a app) groupSeek() *ucli.Command {
 			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
 				moved, err := e.SeekGroup(ctx, in.args[0], position)
 				if err != nil {
-					return err
+					return noGroup(err)
 				}
 				return in.print(groupResult{Group: in.args[0], Moved: moved}, func(p *page) {
 					p.linef("group %s goes on at %s in %s", in.args[0], to, plural(moved, "partition"))
@@ -98,6 +98,11 @@ func (a app) groupSeek() *ucli.Command {
 			})
 		},
 	})
+}
+
+// noGroup says where to look when there is no group of a name.
+func noGroup(err error) error {
+	return hint(err, engine.ErrNotFound, "group ls shows those that are")
 }
 
 func writeGroups(p *page, groups []engine.GroupStatus) {

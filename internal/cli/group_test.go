@@ -53,6 +53,10 @@ func TestAGroupIsLookedAtSoughtAndDeleted(t *testing.T) {
 	require.EqualValues(t, 3, g.Lag)
 	require.Equal(t, engine.GroupInactive, g.State)
 	require.Zero(t, inProcess(t, "group", "delete", "audit", "--yes", "--data-dir", dir).code)
-	require.Equal(t, 1, inProcess(t, "group", "describe", "audit", "--data-dir", dir).code)
+	for _, args := range [][]string{{"describe", "audit"}, {"delete", "audit", "--yes"}, {"seek", "audit", "--to", "7", "--yes"}} {
+		gone := inProcess(t, append(append([]string{"group"}, args...), "--data-dir", dir)...)
+		require.Equal(t, 1, gone.code)
+		require.Contains(t, gone.stderr, "not found; group ls shows those that are")
+	}
 	require.Equal(t, "no consumer groups yet\n", inProcess(t, "group", "ls", "--data-dir", dir).stdout)
 }

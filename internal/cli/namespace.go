@@ -52,7 +52,7 @@ func (a app) namespaceCreate() *ucli.Command {
 			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
 				n, err := e.CreateNamespace(ctx, in.args[0], cfg)
 				if err != nil {
-					return err
+					return hint(err, engine.ErrAlreadyExists, "namespace set changes it")
 				}
 				return in.printNamespace(e, n)
 			})

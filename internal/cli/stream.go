@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -100,7 +99,7 @@ func findStream(e *engine.Engine, name string) (*engine.Stream, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("%w; stream ls shows those that are", err)
+	return nil, hint(err, engine.ErrNotFound, "stream ls shows those that are")
 }
 
 func writeStream(p *page, s *engine.StreamStatus) {
@@ -108,11 +107,14 @@ func writeStream(p *page, s *engine.StreamStatus) {
 	if s.Table != nil {
 		table = s.Table.Name + ", " + s.Table.State
 	}
-	p.pairs("stream", s.Name, "shard", s.Shard, "lifecycle", s.Lifecycle, "records", number(s.Records), "size", size(s.Bytes), "table", table,
-		"keeps", s.Retention.String())
-	for _, key := range slices.Sorted(maps.Keys(s.Properties)) {
-		p.linef("%s%s  %s", propertyPrefix, key, s.Properties[key])
+	pairs := []string{
+		"stream", s.Name, "shard", s.Shard, "lifecycle", s.Lifecycle, "records", number(s.Records), "size", size(s.Bytes), "table", table,
+		"keeps", s.Retention.String(),
 	}
+	for _, key := range slices.Sorted(maps.Keys(s.Properties)) {
+		pairs = append(pairs, propertyPrefix+key, s.Properties[key])
+	}
+	p.pairs(pairs...)
 	for _, l := range s.Logs {
 		if l.Fence != "" {
 			p.linef("partition %d is fenced: %s", l.Partition, l.Fence)

@@ -68,7 +68,7 @@ func (a app) streamCreate() *ucli.Command {
 			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
 				s, err := e.CreateStream(ctx, in.args[0], cfg)
 				if err != nil {
-					return err
+					return hint(err, engine.ErrAlreadyExists, "stream set and stream grow change it")
 				}
 				return in.printStreamChange(s, "is there")
 			})

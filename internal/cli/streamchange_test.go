@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,15 @@ func fresh(t *testing.T) string {
 	dir := t.TempDir()
 	closeEngine(t, open(t, dir, nil))
 	return dir
+}
+
+// A directory whose pipeline keeps its objects in a bucket has none of its own: who
+// forgets to name the pipeline's file is told so.
+func TestObjectsThatAreElsewhereAreFoundByThePipelinesFile(t *testing.T) {
+	s := session{t: t, dir: fresh(t), run: inProcess}
+	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "objects")))
+	s.fails(1, "name the pipeline's file with -c", "status")
+	require.NoDirExists(t, filepath.Join(s.dir, "objects"))
 }
 
 // session runs commands on one directory.
@@ -57,7 +68,7 @@ func TestAStreamLivesByCommands(t *testing.T) {
 	require.Contains(t, s.does("stream", "set", "shop/orders", "retention.bytes=10GiB", "property.owner=me"), "10.0 GiB")
 	require.Contains(t, s.does("stream", "grow", "shop/orders", "3"), "partitions")
 	described := s.does("stream", "describe", "shop/orders")
-	for _, says := range []string{"168h0m0s, at most 10 GiB a partition", "ACTIVE", "property.owner  me"} {
+	for _, says := range []string{"168h0m0s, or the newest 10 GiB of a partition where that is less", "ACTIVE", "property.owner  me"} {
 		require.Contains(t, described, says)
 	}
 	require.Contains(t, s.does("stream", "trim", "shop/orders:2", "0", "--hard", "--yes"), "begins at offset 0")
@@ -77,7 +88,7 @@ func TestANamespaceLivesByCommands(t *testing.T) {
 	s := session{t: t, dir: fresh(t), run: inProcess}
 	require.Contains(t, s.does("namespace", "ls"), "no namespaces yet")
 	s.does("namespace", "create", "shop", "retention.time=24h", "table.namespace=lake", "property.team=a")
-	s.fails(1, "already exists", "namespace", "create", "shop")
+	s.fails(1, "already exists; namespace set changes it", "namespace", "create", "shop")
 	s.does("stream", "create", "shop/orders")
 	var stream engine.StreamStatus
 	s.json(&stream, "stream", "describe", "shop/orders")
@@ -153,7 +164,7 @@ func TestAWrongChangeIsRefusedBeforeAnythingHappens(t *testing.T) {
 	} {
 		s.fails(2, says, args...)
 	}
-	s.fails(1, "already exists", "stream", "create", "a/b", "--partitions", "3")
+	s.fails(1, "already exists; stream set and stream grow change it", "stream", "create", "a/b", "--partitions", "3")
 	s.fails(1, "no such stream", "stream", "grow", "a/c", "3")
 	s.fails(1, "partition 7: it has 2", "stream", "fence", "a/b:7", "--yes")
 }
