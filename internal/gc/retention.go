@@ -111,19 +111,27 @@ func (w *wanted) waitForTable() {
 	w.holdAt(max(given, has), held)
 }
 
+// agePage is how many entries are looked at at once: a log may have very many.
+const agePage = 256
+
 // olderThan returns the end of what is older than a time, hidden or not.
 func (w *wanted) olderThan(age time.Duration) base.Offset {
 	if age < 0 || w.rules.Ageless {
 		return 0
 	}
 	end := base.Offset(0)
-	for _, e := range w.state.Entries(w.log, w.log.Floor(), w.log.Len()) {
-		if e.AppendTime+base.Millis(age.Milliseconds()) > w.rules.Now {
-			break
+	for from := w.log.Floor(); ; from = end {
+		entries := w.state.Entries(w.log, from, agePage)
+		for _, e := range entries {
+			if e.AppendTime+base.Millis(age.Milliseconds()) > w.rules.Now {
+				return end
+			}
+			end = e.Range.End
 		}
-		end = e.Range.End
+		if len(entries) < agePage {
+			return end
+		}
 	}
-	return end
 }
 
 func (w *wanted) waitForGroups() {
