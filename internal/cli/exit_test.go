@@ -89,7 +89,7 @@ func TestTheBinaryEndsWithTheRightCode(t *testing.T) {
 		"compact without end":         {[]string{"compact"}, 2, "--once"},
 		"the table is not gone":       {[]string{"table", "reset", "shop.orders", "--yes"}, 1, "drop or rename"},
 		"too little time":             {[]string{"status", "--timeout", "1ns"}, 4, "--timeout 1ns"},
-		"nothing that can be decoded": {[]string{"inspect", pipeline}, 1, "no WAL object"},
+		"nothing that can be decoded": {[]string{"inspect", pipeline}, 1, "no object and no commit record"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
