@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lakestream-go/lakestream/internal/base"
 	"github.com/lakestream-go/lakestream/internal/gc"
@@ -45,31 +46,75 @@ type HeldLog struct {
 	Until Millis `json:"until,omitempty"`
 }
 
-// Collect does once what an engine does in the background: trim what retention
-// gives up, delete what was dead for long enough and the uploads that no record
-// names. It is for an engine that was opened with Observe, ErrInvalid for another.
-// An object that died is deleted only after a grace that this engine has waited
-// itself, so one call deletes none; it says how many are left. With dryRun it
-// changes nothing and tells what would be done. Pipelines may run meanwhile.
-func (e *Engine) Collect(ctx context.Context, dryRun bool) (Collected, error) {
+// CollectOptions say how Collect goes about it.
+type CollectOptions struct {
+	// DryRun changes nothing and tells what would be done.
+	DryRun bool
+	// Wait is how long Collect goes on until nothing dead is left. An object that
+	// died is deleted after a grace (ReclaimOptions.Grace) that this engine has
+	// waited itself, so without a wait none is.
+	Wait time.Duration
+	// Progress, when set, is told what is left, now and then.
+	Progress func(Collected)
+}
+
+// Collect does what an engine does in the background: trim what retention gives up,
+// delete what was dead for long enough and the uploads that no record names. It is
+// for an engine that was opened with Observe, ErrInvalid for another. Pipelines may
+// run meanwhile. When ctx ends, what was done stays done.
+func (e *Engine) Collect(ctx context.Context, opts CollectOptions) (Collected, error) {
 	if !e.opts.Observe {
 		return Collected{}, fmt.Errorf("collecting: the engine does so in the background: %w", base.ErrInvalid)
 	}
-	c := Collected{Trimmed: []TrimmedLog{}, Held: []HeldLog{}}
-	for _, s := range e.shards {
-		collect := s.collectOnce
-		if dryRun {
-			collect = s.planCollection
+	collectors := make([]*gc.Collector, len(e.shards))
+	for i, s := range e.shards {
+		collectors[i] = s.newCollector()
+	}
+	until := e.clock.Now().Add(opts.Wait)
+	total := Collected{Trimmed: []TrimmedLog{}, Held: []HeldLog{}}
+	for {
+		total.Held, total.Dead, total.DeadBytes = total.Held[:0], 0, 0
+		for i, s := range e.shards {
+			if err := s.collectWith(ctx, collectors[i], opts.DryRun, &total); err != nil {
+				return total, fmt.Errorf("shard %s: %w", s.shard, err)
+			}
 		}
-		if err := collect(ctx, &c); err != nil {
-			return c, fmt.Errorf("shard %s: %w", s.shard, err)
+		if opts.DryRun || total.Dead == 0 || !e.clock.Now().Before(until) {
+			return total, nil
+		}
+		if opts.Progress != nil {
+			opts.Progress(total)
+		}
+		if err := e.betweenRounds(ctx); err != nil {
+			return total, err
 		}
 	}
-	return c, nil
 }
 
-func (s *shardEngine) collectOnce(ctx context.Context, c *Collected) error {
-	round, err := s.newCollector().Round(ctx)
+// betweenRounds makes the checkpoints that deletes wait for, and lets time pass.
+func (e *Engine) betweenRounds(ctx context.Context) error {
+	for _, s := range e.shards {
+		if err := e.checkpointNow(ctx, s.shard); err != nil {
+			return fmt.Errorf("collecting: %w", err)
+		}
+	}
+	select {
+	case <-e.clock.After(e.opts.Reclaim.Interval):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("collecting: waiting for the grace: %w", context.Cause(ctx))
+	}
+}
+
+func (s *shardEngine) collectWith(ctx context.Context, collector *gc.Collector, dryRun bool, c *Collected) error {
+	if dryRun {
+		return s.planCollection(ctx, collector, c)
+	}
+	return s.collectOnce(ctx, collector, c)
+}
+
+func (s *shardEngine) collectOnce(ctx context.Context, collector *gc.Collector, c *Collected) error {
+	round, err := collector.Round(ctx)
 	s.addRetention(c, round.Trims, round.Held)
 	c.Skipped += round.Skipped
 	c.Deleted += len(round.Deleted)
@@ -79,8 +124,7 @@ func (s *shardEngine) collectOnce(ctx context.Context, c *Collected) error {
 	return err
 }
 
-func (s *shardEngine) planCollection(ctx context.Context, c *Collected) error {
-	collector := s.newCollector()
+func (s *shardEngine) planCollection(ctx context.Context, collector *gc.Collector, c *Collected) error {
 	plan, err := collector.Plan(ctx)
 	if err != nil {
 		return err

@@ -118,28 +118,53 @@ func TestUploadsThatNothingNamesAreCollected(t *testing.T) {
 	opts.Observe = true
 	e = open(t, opts)
 	defer func() { require.NoError(t, e.Close(t.Context())) }()
-	planned, err := e.Collect(t.Context(), true)
+	planned, err := e.Collect(t.Context(), engine.CollectOptions{DryRun: true})
 	require.NoError(t, err)
 	require.Equal(t, 1, planned.Orphans)
 	require.Equal(t, []engine.TrimmedLog{{Stream: "shop/orders", To: 10}}, planned.Trimmed)
 	require.FileExists(t, orphan)
-	done, err := e.Collect(t.Context(), false)
+	done, err := e.Collect(t.Context(), engine.CollectOptions{})
 	require.NoError(t, err)
 	require.Equal(t, planned.Trimmed, done.Trimmed)
 	require.Equal(t, 1, done.Orphans)
 	require.NoFileExists(t, orphan)
 	require.Equal(t, 1, done.Dead)
 	require.FileExists(t, before[0], "its readers may not be done")
-	again, err := e.Collect(t.Context(), true)
+	again, err := e.Collect(t.Context(), engine.CollectOptions{DryRun: true})
 	require.NoError(t, err)
 	require.Empty(t, again.Trimmed)
 	require.Zero(t, again.Orphans)
 }
 
+// Given batch jobs that never run for as long as the grace, then a call that waits
+// deletes what is dead.
+func TestWhatIsDeadIsCollectedByACallThatWaits(t *testing.T) {
+	opts := options(t)
+	e := open(t, opts)
+	s, err := e.EnsureStream(t.Context(), "shop/orders", keepNothing())
+	require.NoError(t, err)
+	appendOrders(t, s, 0, 10)
+	require.NoError(t, e.Close(t.Context()))
+
+	opts = quickly(opts)
+	opts.Observe = true
+	e = open(t, opts)
+	defer func() { require.NoError(t, e.Close(t.Context())) }()
+	var left []int
+	done, err := e.Collect(t.Context(), engine.CollectOptions{
+		Wait: time.Minute, Progress: func(c engine.Collected) { left = append(left, c.Dead) },
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, left[0])
+	require.Equal(t, 1, done.Deleted)
+	require.Zero(t, done.Dead)
+	require.Empty(t, objects(t, opts.DataDir))
+}
+
 func TestAnEngineThatCollectsByItselfIsNotAskedTo(t *testing.T) {
 	e := open(t, options(t))
 	defer func() { require.NoError(t, e.Close(t.Context())) }()
-	_, err := e.Collect(t.Context(), false)
+	_, err := e.Collect(t.Context(), engine.CollectOptions{})
 	require.ErrorIs(t, err, engine.ErrInvalid)
 }
 

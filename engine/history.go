@@ -69,19 +69,35 @@ func (e *Engine) archive(sh base.Shard) func(context.Context) {
 
 func (e *Engine) checkpoint(sh base.Shard) func(context.Context) {
 	return func(ctx context.Context) {
-		commits, err := e.coordination.Log(ctx, sh.String())
+		checkpointer, err := e.checkpointer(ctx, sh)
 		if err != nil {
 			e.logger.Debug("making checkpoints is begun again", "shard", sh.String(), "reason", err.Error())
 			return
 		}
-		checkpointer := history.NewCheckpointer(history.CheckpointerOptions{
-			Loader: e.loader(sh), Log: commits, View: e.viewOf(sh), Instance: e.instance,
-			Due:      history.Due{Records: checkpointRecords, Bytes: checkpointBytes, Age: e.opts.Reclaim.CheckpointEvery},
-			Interval: min(checkpointLook, e.opts.Reclaim.CheckpointEvery), Clock: e.clock,
-		})
 		defer e.history.watch("checkpoints of "+sh.String(), checkpointer.Trouble, "see the reason; the commit log grows and starts take longer until it is gone")()
 		checkpointer.Run(ctx)
 	}
+}
+
+func (e *Engine) checkpointer(ctx context.Context, sh base.Shard) (*history.Checkpointer, error) {
+	commits, err := e.coordination.Log(ctx, sh.String())
+	if err != nil {
+		return nil, err
+	}
+	return history.NewCheckpointer(history.CheckpointerOptions{
+		Loader: e.loader(sh), Log: commits, View: e.viewOf(sh), Instance: e.instance,
+		Due:      history.Due{Records: checkpointRecords, Bytes: checkpointBytes, Age: e.opts.Reclaim.CheckpointEvery},
+		Interval: min(checkpointLook, e.opts.Reclaim.CheckpointEvery), Clock: e.clock,
+	}), nil
+}
+
+// checkpointNow makes a checkpoint of a shard, whether one is due or not.
+func (e *Engine) checkpointNow(ctx context.Context, sh base.Shard) error {
+	checkpointer, err := e.checkpointer(ctx, sh)
+	if err != nil {
+		return err
+	}
+	return checkpointer.Checkpoint(ctx)
 }
 
 // historyJobs are the archivers and checkpointers that this instance runs. The zero

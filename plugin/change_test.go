@@ -1,7 +1,9 @@
 package plugin
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/require"
@@ -64,4 +66,37 @@ func TestAnOutputUsesThePartitionsThatItsStreamGrew(t *testing.T) {
 	require.NoError(t, s.IncreasePartitions(t.Context(), 2))
 	require.NoError(t, o.WriteBatch(t.Context(), texts("1")))
 	require.Len(t, l.readAll(t, "g/s:1"), 1)
+}
+
+// clockOfPauses counts how often a refusal was held back, and lets none last.
+type clockOfPauses struct {
+	engine.Clock
+	pauses atomic.Int64
+}
+
+func (c *clockOfPauses) After(d time.Duration) <-chan time.Time {
+	if d == refusalPause {
+		c.pauses.Add(1)
+		d = 0
+	}
+	return c.Clock.After(d)
+}
+
+// A flow that sends what was refused again at once would fill its log with errors.
+func TestWhatAStreamRefusesIsHeldBack(t *testing.T) {
+	l := newLake(t)
+	o := l.connectOutput(t, "stream: f/s")
+	clock := &clockOfPauses{Clock: o.clock}
+	o.clock = clock
+	require.NoError(t, o.WriteBatch(t.Context(), texts("a")))
+	require.Zero(t, clock.pauses.Load())
+	s, err := o.connection.engine.Stream("f/s")
+	require.NoError(t, err)
+	require.NoError(t, s.Fence(t.Context(), "moving house"))
+	require.ErrorIs(t, o.WriteBatch(t.Context(), texts("b")), engine.ErrFenced)
+	require.ErrorIs(t, o.WriteBatch(t.Context(), texts("b", "c")), engine.ErrFenced)
+	require.EqualValues(t, 2, clock.pauses.Load())
+	require.NoError(t, s.Unfence(t.Context()))
+	require.NoError(t, o.WriteBatch(t.Context(), texts("b")))
+	require.EqualValues(t, 2, clock.pauses.Load())
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -133,10 +134,29 @@ func (o *output) WriteBatch(ctx context.Context, messages service.MessageBatch) 
 	} else {
 		err = o.writeByStream(ctx, t, messages, &failed)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = failed.of(messages)
 	}
-	return failed.of(messages)
+	if isRefusal(err) || failed.refused() {
+		o.pause(ctx)
+	}
+	return err
+}
+
+// refusalPause is how long a batch is held that a fenced or deleted stream refused:
+// whoever sends it again at once would only fill the log.
+const refusalPause = time.Second
+
+func (o *output) pause(ctx context.Context) {
+	select {
+	case <-o.clock.After(refusalPause):
+	case <-ctx.Done():
+	}
+}
+
+// isRefusal reports whether a stream takes nothing until somebody changes it.
+func isRefusal(err error) bool {
+	return errors.Is(err, engine.ErrFenced) || errors.Is(err, engine.ErrStreamPermanentlyDeleted)
 }
 
 // write appends messages to one stream: those that pick lists, or all when it is

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
@@ -207,6 +208,11 @@ type failures struct{ list []failure }
 
 func (f *failures) add(index int, err error) {
 	f.list = append(f.list, failure{index: index, err: err})
+}
+
+// refused reports whether one of the messages was refused by its stream.
+func (f *failures) refused() bool {
+	return slices.ContainsFunc(f.list, func(one failure) bool { return isRefusal(one.err) })
 }
 
 // of returns the failures as the error of a batch: nil when there are none. Benthos

@@ -10,20 +10,27 @@ import (
 )
 
 func (a app) gc() *ucli.Command {
-	var dryRun bool
+	var opts engine.CollectOptions
 	return a.command(spec{
 		name: "gc", usage: "Give up old records and the objects that nothing refers to",
 		description: "Does once what a running pipeline does in the background: trims what retention gives up, and deletes uploads " +
-			"that no record names. Objects that died only now wait for their readers, so a running pipeline deletes them later.",
-		flags:   []ucli.Flag{&ucli.BoolFlag{Name: "dry-run", Destination: &dryRun, Usage: "change nothing, tell what would be given up"}},
-		timeout: 10 * time.Minute,
+			"that no record names. Objects that died only now wait ten minutes for their readers: a pipeline that runs for longer deletes " +
+			"them, or --wait does where all pipelines are short.",
+		flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: "dry-run", Destination: &opts.DryRun, Usage: "change nothing, tell what would be given up"},
+			&ucli.DurationFlag{Name: "wait", Destination: &opts.Wait, Usage: "go on for so long until nothing dead is left, say 30m"},
+		},
+		timeout: time.Hour,
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withEngine(ctx, func(ctx context.Context, e *engine.Engine) error {
-				done, err := e.Collect(ctx, dryRun)
+				opts.Progress = func(c engine.Collected) {
+					in.note("%s left, deleted %d so far", plural(c.Dead, "dead object"), c.Deleted)
+				}
+				done, err := e.Collect(ctx, opts)
 				if err != nil {
 					return err
 				}
-				return in.print(done, func(p *page) { writeCollected(p, done, dryRun) })
+				return in.print(done, func(p *page) { writeCollected(p, done, opts.DryRun) })
 			})
 		},
 	})
@@ -52,6 +59,6 @@ func writeCollected(p *page, done engine.Collected, dryRun bool) {
 		p.linef("deleted %s", plural(done.Deleted, "dead object"))
 	}
 	if done.Dead > 0 {
-		p.linef("%s of %s left: a running pipeline deletes them when their readers are done", plural(done.Dead, "dead object"), size(done.DeadBytes))
+		p.linef("%s of %s left: a running pipeline, or gc --wait 30m, deletes them when their readers are done", plural(done.Dead, "dead object"), size(done.DeadBytes))
 	}
 }

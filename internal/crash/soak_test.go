@@ -246,7 +246,7 @@ func TestSoak(t *testing.T) {
 	f.end()
 
 	tail.requireAll()
-	_, err := tail.engine.Collect(t.Context(), false)
+	_, err := tail.engine.Collect(t.Context(), engine.CollectOptions{})
 	require.NoError(t, err)
 	report, err := crash.CheckEngine(t.Context(), tail.engine, f.dir)
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ type Ref struct {
 
 // Pointer is the document that names a shard's checkpoints. Previous is the one
 // that Current was folded from, nil for the first one: the log holds everything
-// after it.
+// after it. In a log that was made anew it is a copy of Current.
 type Pointer struct {
 	Current  Ref
 	Previous *Ref
@@ -112,6 +112,22 @@ func advance(ctx context.Context, documents coord.Documents, shard base.Shard, t
 		}
 	}
 	return Pointer{}, fmt.Errorf("advancing checkpoint pointer of %s: %w", shard, last)
+}
+
+// name makes the pointer of a log that was made anew say p, unless it is as new:
+// errBehind.
+func name(ctx context.Context, documents coord.Documents, shard base.Shard, p Pointer) error {
+	old, revision, err := ReadPointer(ctx, documents, shard)
+	if err != nil {
+		return err
+	}
+	if old != nil && old.Current.Revision >= p.Current.Revision {
+		return errBehind
+	}
+	if err := put(ctx, documents, shard, p, revision); err != nil {
+		return fmt.Errorf("naming the checkpoint of %s: %w", shard, err)
+	}
+	return nil
 }
 
 func put(ctx context.Context, documents coord.Documents, shard base.Shard, p Pointer, revision base.Revision) error {

@@ -249,15 +249,27 @@ func (r Recovery) restore(ctx context.Context, s *ShardReport, ahead []Ahead) er
 	if err := w.fence(ctx, ahead); err != nil {
 		return err
 	}
-	ref, err := write(ctx, r.Objects, w.follower.Snapshot(), r.Instance)
-	if err != nil {
+	return r.checkpoint(ctx, s.Shard, w.follower.Snapshot())
+}
+
+// spareSuffix ends the instance in the key of a second copy.
+const spareSuffix = "-spare"
+
+// checkpoint stores the state of a log made anew, twice: until the next checkpoint
+// nothing else bridges the revisions that the log leaves out.
+func (r Recovery) checkpoint(ctx context.Context, of base.Shard, sn shard.Snapshot) error {
+	var refs [2]Ref
+	for i, suffix := range []string{"", spareSuffix} {
+		ref, err := write(ctx, r.Objects, sn, r.Instance+suffix)
+		if err != nil {
+			return err
+		}
+		refs[i] = ref
+	}
+	if err := name(ctx, r.Coordination.Documents(), of, Pointer{Current: refs[0], Previous: &refs[1]}); err != nil && !errors.Is(err, errBehind) {
 		return err
 	}
-	_, err = advance(ctx, r.Coordination.Documents(), s.Shard, ref, s.Revision)
-	if errors.Is(err, errBehind) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // logFrom creates the log, or opens the one that an earlier attempt created, or that

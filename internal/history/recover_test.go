@@ -230,6 +230,31 @@ func TestARecoveredLogBeginsBeyondWhatCannotBeRead(t *testing.T) {
 
 // Wherever a recovery is cut short, the next attempt finishes it, and no instance
 // opens the cluster before.
+// A log that was made anew leaves revisions out, which only its first checkpoint
+// bridges. One object alone would be all that the cluster hangs on.
+func TestARecoveredClusterOutlivesALostCheckpoint(t *testing.T) {
+	l := newLake(t)
+	v := l.open()
+	l.write(v, "orders", 7)
+	l.archiveAll(v, true)
+	v.Close()
+	l.lose()
+	_, err := l.recovery().Run(t.Context())
+	require.NoError(t, err)
+	p, _, err := history.ReadPointer(t.Context(), l.coord.Documents(), 0)
+	require.NoError(t, err)
+	require.NotEqual(t, p.Current.Key, p.Previous.Key)
+	require.NoError(t, l.objects.Delete(t.Context(), p.Current.Key))
+	v = l.open()
+	require.Equal(t, p.Current.Revision, v.Revision())
+	l.archiveAll(v, false)
+	v.Close()
+	l.lose()
+	_, err = l.recovery().Run(t.Context())
+	require.NoError(t, err)
+	l.open().Inspect(func(s *shard.State) { require.Len(t, s.Streams(), 1) })
+}
+
 func TestARecoveryThatIsCutShortIsFinished(t *testing.T) {
 	failed := 0
 	for cut := 1; cut <= 15; cut++ {
