@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/lakestream-go/lakestream/engine"
 )
@@ -50,7 +51,28 @@ func CheckEngine(ctx context.Context, e *engine.Engine, dir string) (Report, err
 	return c.report, errors.Join(errs...)
 }
 
+// healthPatience is how long what instances told before they ended may be shown: it
+// outlives them by a time to live, or a few where their server was killed.
+const healthPatience = time.Minute
+
+// checkHealth waits until nothing is wrong, or returns what still is.
 func checkHealth(ctx context.Context, e *engine.Engine) error {
+	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	defer cancel()
+	for {
+		err := health(context.WithoutCancel(ctx), e)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-engine.SystemClock{}.After(time.Second):
+		}
+	}
+}
+
+func health(ctx context.Context, e *engine.Engine) error {
 	var errs []error
 	status := e.Status(ctx)
 	for _, p := range status.Problems {

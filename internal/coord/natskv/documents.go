@@ -17,7 +17,8 @@ import (
 )
 
 type documents struct {
-	bucket *bucket
+	bucket    *bucket
+	sightings sightings
 }
 
 var _ coord.Documents = (*documents)(nil)
@@ -35,16 +36,32 @@ func (d *documents) Get(ctx context.Context, key string) (coord.Document, error)
 	return doc, nil
 }
 
-// get asks the leader, since the bucket does not allow direct reads.
+// get asks the leader, since the bucket does not allow direct reads. A value that
+// should have expired long ago is deleted, as the server should have done.
 func (d *documents) get(ctx context.Context, key string) (coord.Document, error) {
-	entry, err := d.bucket.kv.Get(ctx, key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
+	message, err := d.bucket.stream.GetLastMsgForSubject(ctx, d.bucket.subject(key))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		d.sightings.forget(key)
 		return coord.Document{}, base.ErrNotFound
 	}
 	if err := d.bucket.store.read(ctx, err); err != nil {
 		return coord.Document{}, err
 	}
-	return coord.Document{Key: key, Value: entry.Value(), Revision: base.Revision(entry.Revision())}, nil
+	if isMarker(message.Header) {
+		d.sightings.forget(key)
+		return coord.Document{}, base.ErrNotFound
+	}
+	doc := coord.Document{Key: key, Value: message.Data, Revision: base.Revision(message.Sequence)}
+	ttl := ttlOf(message.Header)
+	if ttl == 0 || !d.sightings.overdue(key, doc.Revision, ttl, d.bucket.store.options.Clock.Now()) {
+		return doc, nil
+	}
+	d.bucket.store.options.Logger.Debug("a document outlived its time to live and is deleted", "key", key, "revision", uint64(doc.Revision))
+	if err := d.Delete(ctx, key, doc.Revision); err != nil {
+		return doc, nil //nolint:nilerr // it stands, and is looked at again
+	}
+	d.sightings.forget(key)
+	return coord.Document{}, base.ErrNotFound
 }
 
 func (d *documents) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (base.Revision, error) {
@@ -124,6 +141,7 @@ func (d *documents) List(ctx context.Context, prefix string) ([]coord.Document, 
 	if err != nil {
 		return nil, fmt.Errorf("listing documents %s: %w", prefix, err)
 	}
+	d.sightings.keep(prefix, keys)
 	found := make([]coord.Document, 0, len(keys))
 	for _, key := range keys {
 		doc, err := d.Get(ctx, key)
