@@ -59,7 +59,7 @@ func TestPartsThatDoNotBelongTogetherAreRefused(t *testing.T) {
 	log, aside := filepath.Join(opts.DataDir, "nats"), filepath.Join(opts.DataDir, "aside")
 
 	require.NoError(t, os.Rename(log, aside))
-	requireRefused(t, opts, engine.ErrForeign, opts.DataDir+"/objects", "if coordination was lost, restore it")
+	requireRefused(t, opts, engine.ErrForeign, opts.DataDir+"/objects", "run lakestream recover")
 	requireRefused(t, opts, engine.ErrForeign, "does not know") // the first attempt left nothing that helps the second
 	require.NoError(t, os.RemoveAll(log))
 	require.NoError(t, os.Rename(aside, log))

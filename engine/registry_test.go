@@ -66,10 +66,10 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	opts := options(t)
 	opts.Shards, opts.WAL.Linger, opts.LeaseTTL = 99, -time.Second, time.Second
 	opts.NATS.URLs = []string{"nats://127.0.0.1:1"}
-	opts.Catalog.URI, opts.Catalog.Warehouse = "postgres://user:secret@db/x", "s3://bucket/x"
+	opts.Catalog.URI, opts.Catalog.Warehouse = "postgres://user:secret@db/x", "ftp://bucket/x"
 	_, err := engine.Open(t.Context(), opts)
 	require.ErrorIs(t, err, engine.ErrInvalid)
-	for _, field := range []string{"shards 99", "wal.linger -1s", "lease_ttl 1s", "storage.url", "catalog.uri postgres://", "catalog.warehouse s3://"} {
+	for _, field := range []string{"shards 99", "wal.linger -1s", "lease_ttl 1s", "storage.url", "catalog.uri postgres://", "catalog.warehouse ftp://"} {
 		require.ErrorContains(t, err, field)
 	}
 	require.NotContains(t, err.Error(), "secret")

@@ -70,7 +70,7 @@ func TestNamesAreFoundAsPeopleWriteThem(t *testing.T) {
 	dir := filled(t)
 	got := inProcess(t, "stream", "describe", "shop.orders", "--data-dir", dir)
 	require.Zero(t, got.code, got.stderr)
-	require.True(t, strings.HasPrefix(got.stdout, "stream   shop/orders\n"), got.stdout)
+	require.True(t, strings.HasPrefix(got.stdout, "stream     shop/orders\n"), got.stdout)
 
 	got = inProcess(t, "stream", "describe", "shop.absent", "--data-dir", dir)
 	require.Equal(t, 1, got.code)
