@@ -70,6 +70,7 @@ type Driver struct {
 	hurry   atomic.Bool
 	nudge   chan struct{}
 	stats   Stats
+	age     *ageClock
 	// allMerged is the revision at which nothing was left to merge. Only Run and
 	// Once use it.
 	allMerged base.Revision
@@ -107,7 +108,7 @@ type Stats struct {
 // NewDriver returns a driver that has not started.
 func NewDriver(opts DriverOptions) *Driver {
 	return &Driver{
-		opts: opts, nudge: make(chan struct{}, 1),
+		opts: opts, nudge: make(chan struct{}, 1), age: newAgeClock(opts.Clock),
 		tables: make(map[base.StreamID]Trouble), logs: make(map[base.LogID]Trouble),
 		unmerged: make(map[base.LogID]Trouble), lost: make(map[lostFile]struct{}),
 	}
@@ -206,7 +207,7 @@ func (d *Driver) awaitWork(ctx context.Context) bool {
 }
 
 func (d *Driver) due() (wait time.Duration, some bool) {
-	now := base.MillisOf(d.opts.Clock.Now())
+	now := d.now()
 	limits, retry := d.limits(now)
 	d.opts.View.Inspect(func(s *shard.State) {
 		wait, some = d.opts.Due.Wait(s, now, limits)
@@ -228,6 +229,13 @@ func (d *Driver) due() (wait time.Duration, some bool) {
 		wait, some = retry, true
 	}
 	return wait, some
+}
+
+// now returns the time by which records are old and troubles over.
+func (d *Driver) now() base.Millis {
+	var newest base.Millis
+	d.opts.View.Inspect(func(s *shard.State) { newest = s.Time() })
+	return d.age.now(newest)
 }
 
 func (d *Driver) inherited() catalog.Inherited {
@@ -275,7 +283,7 @@ func (d *Driver) Once(ctx context.Context) (worked bool, err error) {
 
 func (d *Driver) catchUp(ctx context.Context) (worked bool, err error) {
 	var backlogs []Backlog
-	limits, _ := d.limits(base.MillisOf(d.opts.Clock.Now()))
+	limits, _ := d.limits(d.now())
 	d.opts.View.Inspect(func(s *shard.State) { backlogs = Backlogs(s, limits) })
 	if len(backlogs) == 0 {
 		return false, nil
@@ -285,7 +293,7 @@ func (d *Driver) catchUp(ctx context.Context) (worked bool, err error) {
 
 func (d *Driver) pass(ctx context.Context) (worked bool, err error) {
 	var plan Plan
-	limits, _ := d.limits(base.MillisOf(d.opts.Clock.Now()))
+	limits, _ := d.limits(d.now())
 	d.opts.View.Inspect(func(s *shard.State) { plan = NewPlan(s, limits) })
 	if plan.Empty() {
 		return false, nil
@@ -303,7 +311,7 @@ func (d *Driver) pass(ctx context.Context) (worked bool, err error) {
 
 // redecode works off what Redecode asked for.
 func (d *Driver) redecode(ctx context.Context) (worked bool, err error) {
-	limits, _ := d.limits(base.MillisOf(d.opts.Clock.Now()))
+	limits, _ := d.limits(d.now())
 	for _, f := range d.lostFiles(limits) {
 		err := d.work(ctx, func(env Env) machine {
 			c := NewCatchUp(ctx, env, []Backlog{{Log: f.log, Range: f.r}}, d.opts.Open)
@@ -366,9 +374,9 @@ func (d *Driver) work(ctx context.Context, start func(Env) machine) error {
 
 // note remembers what is to be left alone for a while, and forgets what is over.
 func (d *Driver) note(m machine, err error) {
+	now := d.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := base.MillisOf(d.opts.Clock.Now())
 	until := now + base.Millis(quarantineTime.Milliseconds())
 	maps.DeleteFunc(d.tables, func(_ base.StreamID, t Trouble) bool { return t.Until <= now })
 	maps.DeleteFunc(d.logs, func(_ base.LogID, t Trouble) bool { return t.Until <= now })

@@ -12,7 +12,7 @@ import (
 // merge merges small compacted objects, unless the engine is draining: then it is
 // left to later.
 func (d *Driver) merge(ctx context.Context) (worked bool, err error) {
-	plan := d.planMerge(base.MillisOf(d.opts.Clock.Now()))
+	plan := d.planMerge(d.now())
 	if plan.Empty() {
 		return false, nil
 	}
@@ -79,9 +79,9 @@ func (d *Driver) stillUnmerged(now base.Millis) map[base.LogID]bool {
 }
 
 func (d *Driver) noteUnmerged(failed map[base.LogID]error) {
+	until := d.now() + base.Millis(quarantineTime.Milliseconds())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	until := base.MillisOf(d.opts.Clock.Now()) + base.Millis(quarantineTime.Milliseconds())
 	for id, err := range failed {
 		d.unmerged[id] = Trouble{Err: err, Until: until}
 		d.opts.Logger.Error("the objects of a log cannot be read and are not merged; others go on",

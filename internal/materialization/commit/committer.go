@@ -116,7 +116,7 @@ func (c *Committer) step(ctx context.Context, now time.Time) (Status, error) {
 		c.flush.Store(false)
 		return c.idle(view), nil
 	}
-	if wait := c.due.Sub(now); wait > 0 && !c.look && !c.flush.Load() {
+	if wait := c.untilDue(now); wait > 0 && !c.look && !c.flush.Load() {
 		return c.waiting(view, wait), nil
 	}
 	a := attempt{now: now, view: view}
@@ -194,6 +194,20 @@ func (c *Committer) loadDeadLetter(ctx context.Context, view View, g group) (*ma
 	return table, held, checkDeadLetters(table, held, g), nil
 }
 
+// untilDue returns how long the next group has to wait: never longer than an
+// interval, even where the clock was set back.
+func (c *Committer) untilDue(now time.Time) time.Duration {
+	c.due = earlier(c.due, now.Add(c.options.Interval))
+	return c.due.Sub(now)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // commit adds the next group, when its time has come.
 func (c *Committer) commit(ctx context.Context, a attempt) (Status, error) {
 	g, fault := selectGroup(c.options.Table, a.main.UUID, a.held, a.view.Logs, c.options.MaxFiles)
@@ -201,7 +215,7 @@ func (c *Committer) commit(ctx context.Context, a attempt) (Status, error) {
 		return c.suspended(a.view, fault, a.now), nil
 	}
 	c.look = false
-	if wait := c.due.Sub(a.now); wait > 0 && !g.full && !c.flush.Load() {
+	if wait := c.untilDue(a.now); wait > 0 && !g.full && !c.flush.Load() {
 		return c.waiting(a.view, wait), nil
 	}
 	missing, err := c.missingFiles(ctx, g, a.now)
