@@ -103,6 +103,7 @@ func objects(t *testing.T, dir string) (keys []string) {
 // and a run deletes it, and nothing else.
 func TestUploadsThatNothingNamesAreCollected(t *testing.T) {
 	opts := options(t)
+	opts.Compaction.Disabled = true // so that the records stay where they are
 	e := open(t, opts)
 	s, err := e.EnsureStream(t.Context(), "shop/orders", keepNothing())
 	require.NoError(t, err)
@@ -140,6 +141,7 @@ func TestUploadsThatNothingNamesAreCollected(t *testing.T) {
 // deletes what is dead.
 func TestWhatIsDeadIsCollectedByACallThatWaits(t *testing.T) {
 	opts := options(t)
+	opts.Compaction.Disabled = true // so that the records stay where they are
 	e := open(t, opts)
 	s, err := e.EnsureStream(t.Context(), "shop/orders", keepNothing())
 	require.NoError(t, err)
