@@ -60,7 +60,8 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 		if s.engine.meta.Err() != nil {
 			inherited = nil // it changes no more
 		}
-		for id, demand := range s.tableDemands() {
+		demands := s.tableDemands()
+		for id, demand := range demands {
 			if served[id] == demand && !s.draining.Load() {
 				continue
 			}
@@ -73,7 +74,9 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 			name := fmt.Sprintf("table.%s-%d", s.shard, id)
 			committers.Go(func() { leases.Run(work, name, func(ctx context.Context) { s.runCommitter(ctx, id) }) })
 		}
-		s.endDeleted(running)
+		for _, id := range s.endDeleted(running, demands) {
+			delete(served, id)
+		}
 		select {
 		case <-changed:
 		case <-inherited:
@@ -87,13 +90,17 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 	}
 }
 
-// endDeleted ends the committers of streams that were deleted, and forgets what they
-// said.
-func (s *shardEngine) endDeleted(running map[base.StreamID]context.CancelFunc) {
+// endDeleted ends the committers of streams that were deleted, forgets what they said
+// and returns which. A stream that has a demand is there.
+func (s *shardEngine) endDeleted(running map[base.StreamID]context.CancelFunc, demands map[base.StreamID]tableDemand) (ended []base.StreamID) {
 	for id, end := range running {
-		if _, live := s.tableOf(id); live {
+		if _, bound := demands[id]; bound {
 			continue
 		}
+		if _, live := s.tableOf(id); live {
+			continue // its table was reset
+		}
+		ended = append(ended, id)
 		end()
 		delete(running, id)
 		s.mu.Lock()
@@ -101,6 +108,7 @@ func (s *shardEngine) endDeleted(running map[base.StreamID]context.CancelFunc) {
 		delete(s.tables, id)
 		s.mu.Unlock()
 	}
+	return ended
 }
 
 // wakeCommitter makes a stream's committer look at what there is to do, or reports

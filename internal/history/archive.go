@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/lakestream-go/lakestream/internal/base"
@@ -38,10 +37,8 @@ type ArchiverOptions struct {
 // Archiver copies the records of one shard's log to segments. One goroutine runs it
 // at a time; several processes may, though a lease avoids the double work.
 type Archiver struct {
-	opts ArchiverOptions
-
-	mu      sync.Mutex
-	trouble error // guarded by mu; why it last failed
+	opts    ArchiverOptions
+	trouble trouble
 }
 
 // NewArchiver returns an archiver that has seen nothing yet.
@@ -66,15 +63,12 @@ func (a *Archiver) Run(ctx context.Context) {
 
 // report tells of trouble once, and when it is over.
 func (a *Archiver) report(ctx context.Context, err error) {
-	a.mu.Lock()
-	before := a.trouble
-	a.trouble = err
-	a.mu.Unlock()
+	before := a.trouble.swap(err)
 	logger := a.opts.Logger.With("shard", a.opts.Shard.String())
 	switch {
 	case errors.Is(err, errInterrupted):
 		logger.Debug("archiving is begun again", "reason", err.Error())
-	case err != nil && (before == nil || before.Error() != err.Error()):
+	case isNews(before, err):
 		level := slog.LevelWarn
 		if errors.Is(err, base.ErrCorrupt) {
 			level = slog.LevelError
@@ -87,12 +81,11 @@ func (a *Archiver) report(ctx context.Context, err error) {
 
 // Trouble returns why archiving last failed, or nil.
 func (a *Archiver) Trouble() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if errors.Is(a.trouble, errInterrupted) {
+	err := a.trouble.get()
+	if errors.Is(err, errInterrupted) {
 		return nil
 	}
-	return a.trouble
+	return err
 }
 
 // errInterrupted marks a watch that is to be made again.

@@ -40,7 +40,8 @@ type CheckpointerOptions struct {
 // Checkpointer makes the checkpoints of one shard. One goroutine runs it at a time;
 // several processes may, though a lease avoids the double work.
 type Checkpointer struct {
-	opts CheckpointerOptions
+	opts    CheckpointerOptions
+	trouble trouble
 
 	mu sync.Mutex
 	// seen is the newest checkpoint that was seen here, and bytes what LogBytes was
@@ -49,8 +50,6 @@ type Checkpointer struct {
 	bytes int64
 	// began is the log's time at the first look.
 	began base.Millis // guarded by mu
-	// trouble is why the last attempt failed.
-	trouble error // guarded by mu
 }
 
 // NewCheckpointer returns a checkpointer that has seen nothing yet.
@@ -77,13 +76,10 @@ func (c *Checkpointer) Run(ctx context.Context) {
 
 // report tells of trouble once, and when it is over.
 func (c *Checkpointer) report(ctx context.Context, err error) {
-	c.mu.Lock()
-	before := c.trouble
-	c.trouble = err
-	c.mu.Unlock()
+	before := c.trouble.swap(err)
 	logger := c.opts.Logger.With("shard", c.opts.Shard.String())
 	switch {
-	case err != nil && (before == nil || before.Error() != err.Error()):
+	case isNews(before, err):
 		level := slog.LevelWarn
 		if !errors.Is(err, base.ErrUnavailable) {
 			level = slog.LevelError
@@ -95,11 +91,7 @@ func (c *Checkpointer) report(ctx context.Context, err error) {
 }
 
 // Trouble returns why the last attempt failed, or nil.
-func (c *Checkpointer) Trouble() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.trouble
-}
+func (c *Checkpointer) Trouble() error { return c.trouble.get() }
 
 // RunOnce makes a checkpoint if one is due, and reports whether it did.
 func (c *Checkpointer) RunOnce(ctx context.Context) (bool, error) {
