@@ -74,9 +74,7 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 			name := fmt.Sprintf("table.%s-%d", s.shard, id)
 			committers.Go(func() { leases.Run(work, name, func(ctx context.Context) { s.runCommitter(ctx, id) }) })
 		}
-		for _, id := range s.endDeleted(running, demands) {
-			delete(served, id)
-		}
+		s.endDeleted(running, demands)
 		select {
 		case <-changed:
 		case <-inherited:
@@ -90,9 +88,9 @@ func (s *shardEngine) superviseTables(ctx context.Context, leases worker.Leases)
 	}
 }
 
-// endDeleted ends the committers of streams that were deleted, forgets what they said
-// and returns which. A stream that has a demand is there.
-func (s *shardEngine) endDeleted(running map[base.StreamID]context.CancelFunc, demands map[base.StreamID]tableDemand) (ended []base.StreamID) {
+// endDeleted ends the committers of streams that were deleted, and forgets what they
+// said. A stream that has a demand is there.
+func (s *shardEngine) endDeleted(running map[base.StreamID]context.CancelFunc, demands map[base.StreamID]tableDemand) {
 	for id, end := range running {
 		if _, bound := demands[id]; bound {
 			continue
@@ -100,7 +98,6 @@ func (s *shardEngine) endDeleted(running map[base.StreamID]context.CancelFunc, d
 		if _, live := s.tableOf(id); live {
 			continue // its table was reset
 		}
-		ended = append(ended, id)
 		end()
 		delete(running, id)
 		s.mu.Lock()
@@ -108,7 +105,6 @@ func (s *shardEngine) endDeleted(running map[base.StreamID]context.CancelFunc, d
 		delete(s.tables, id)
 		s.mu.Unlock()
 	}
-	return ended
 }
 
 // wakeCommitter makes a stream's committer look at what there is to do, or reports
